@@ -52,6 +52,45 @@ from sightline.validation import scale
 _LOG_2 = math.log(2.0)
 
 
+@dataclass(frozen=True)
+class GCB(Policy):
+    """Sweeps of a global observer set, until one arm stands out.
+
+    Parameters
+    ----------
+    constant : float
+        c, by which the test is stricter than sqrt(f) standard deviations.  1 by default; the
+        larger constants of the theorem explore longer.
+    regulariser : float
+        lambda of the least squares estimate, in units of the largest squared row that a sweep
+        shows.  Small by default: the paper has none.
+    """
+
+    constant: float = 1.0
+    regulariser: float = 1e-6
+
+    supports = Supports(games=True, noise_per_arm=True, delays=True)
+    commits = True
+    settles_by_committing = False  # it also commits after many sweeps
+    randomises = False
+
+    def __post_init__(self) -> None:
+        scale("constant", self.constant)
+        scale("regulariser", self.regulariser)
+
+    def start(self, model: Model) -> GCBState:
+        """State before any data."""
+        estimate, members = sweeping(model, self.regulariser, "GCB")
+        k = len(model.rewards)
+        return GCBState(
+            estimate=estimate,
+            alternatives=half_spaces(k),
+            members=members,
+            confidence=GapLevel((self.constant * model.noise_std) ** 2, math.log(k)),
+            sweep_level=SweepLevel(math.log(k)),
+        )
+
+
 class GapLevel(NamedTuple):
     """c^2 sigma^2 f(t): what the squared gap over the squared width must reach."""
 
@@ -116,43 +155,17 @@ class GCBState(NamedTuple):
     sweep_level: SweepLevel
 
 
-@dataclass(frozen=True)
-class GCB(Policy):
-    """Sweeps of a global observer set, until one arm stands out.
-
-    Parameters
-    ----------
-    constant : float
-        c, by which the test is stricter than sqrt(f) standard deviations.  1 by default; the
-        larger constants of the theorem explore longer.
-    regulariser : float
-        lambda of the least squares estimate, in units of the largest squared row that a sweep
-        shows.  Small by default: the paper has none.
-    """
-
-    constant: float = 1.0
-    regulariser: float = 1e-6
-
-    supports = Supports(games=True, noise_per_arm=True, delays=True)
-    commits = True
-    settles_by_committing = False  # it also commits after many sweeps
-    randomises = False
-
-    def __post_init__(self) -> None:
-        scale("constant", self.constant)
-        scale("regulariser", self.regulariser)
-
-    def start(self, model: Model) -> GCBState:
-        """State before any data."""
-        estimate, members = sweeping(model, self.regulariser, "GCB")
-        k = len(model.rewards)
-        return GCBState(
-            estimate=estimate,
-            alternatives=half_spaces(k),
-            members=members,
-            confidence=GapLevel((self.constant * model.noise_std) ** 2, math.log(k)),
-            sweep_level=SweepLevel(math.log(k)),
-        )
+@compiled
+def _choose(state: GCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Continue a sweep, or play x-hat as long as one of the tests holds."""
+    arm = next_of_sweep(state.estimate, state.members)[0]
+    if arm < 0:
+        comparison = compare_to_best(state, offer)
+        wake = _exploits_until(state, _gap_evidence(state), clock)
+        if is_before(clock, wake):
+            return Choice(comparison.best, 1.0, wake)
+        arm = int(state.members[0])
+    return Choice(arm, 1.0, clock)
 
 
 @compiled
@@ -196,19 +209,6 @@ def _exploits_until(state: GCBState, evidence: float, clock: Clock) -> Clock:
         if is_before(wake, second):
             return second
     return wake
-
-
-@compiled
-def _choose(state: GCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Continue a sweep, or play x-hat as long as one of the tests holds."""
-    arm = next_of_sweep(state.estimate, state.members)[0]
-    if arm < 0:
-        comparison = compare_to_best(state, offer)
-        wake = _exploits_until(state, _gap_evidence(state), clock)
-        if is_before(clock, wake):
-            return Choice(comparison.best, 1.0, wake)
-        arm = int(state.members[0])
-    return Choice(arm, 1.0, clock)
 
 
 @compiled

@@ -50,24 +50,6 @@ _WIDTHS = ("asymptotic", "proven")
 _HALF_RANGE = 0.5  # the sub-Gaussian parameter of rewards in [0, 1]
 
 
-class Width(NamedTuple):
-    """rho(t): asymptotic, or proven where there is a confidence rule."""
-
-    sigma: float  # sigma_max
-    ratio: float  # k_mu / c_mu
-    confidence: Any = None
-
-
-class GLMUCBState(NamedTuple):
-    """Estimates from all rounds, and V."""
-
-    estimate: LeastSquares
-    design: LeastSquares  # V, as for normal rewards
-    width: Width
-    confidence: Any  # for reports only
-    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
-
-
 @dataclass(frozen=True)
 class GLMUCB(Policy):
     """Upper bounds on mean rewards of a generalised linear model.
@@ -137,12 +119,22 @@ def _worst(likelihood: Any, reach: float) -> tuple[float, float]:
     return math.sqrt(max(variances)), max(slopes) / min(slopes)
 
 
-@compiled
-def _rho(width: Width, confidence: Any, design: LeastSquares, log_t: float) -> float:
-    if confidence is not None:
-        beta = global_beta(confidence, design.learned.log_det[0], log_t)
-        return width.ratio * math.sqrt(beta)
-    return width.sigma * math.sqrt(2.0 * log_t)
+class Width(NamedTuple):
+    """rho(t): asymptotic, or proven where there is a confidence rule."""
+
+    sigma: float  # sigma_max
+    ratio: float  # k_mu / c_mu
+    confidence: Any = None
+
+
+class GLMUCBState(NamedTuple):
+    """Estimates from all rounds, and V."""
+
+    estimate: LeastSquares
+    design: LeastSquares  # V, as for normal rewards
+    width: Width
+    confidence: Any  # for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
 
 
 @compiled
@@ -155,6 +147,14 @@ def _choose(state: GLMUCBState, clock: Clock, offer: Any, rng: Generator) -> Cho
     for x in range(bounds.shape[0]):
         bounds[x] = reward_of(fit, arms.means[x]) + rho * math.sqrt(max(widths[x], 0.0))
     return Choice(first_largest_offered(offer, bounds), 1.0, clock)
+
+
+@compiled
+def _rho(width: Width, confidence: Any, design: LeastSquares, log_t: float) -> float:
+    if confidence is not None:
+        beta = global_beta(confidence, design.learned.log_det[0], log_t)
+        return width.ratio * math.sqrt(beta)
+    return width.sigma * math.sqrt(2.0 * log_t)
 
 
 @compiled

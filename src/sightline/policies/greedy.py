@@ -56,18 +56,6 @@ from sightline.validation import LARGEST, number, one_of, shown
 _SCHEDULES = ("fixed", "1/t")
 
 
-@persists()
-class RidgeGreedyState(NamedTuple):
-    """Estimates from all rounds, and the probabilities they imply."""
-
-    estimate: LeastSquares
-    confidence: Any  # for reports only
-    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
-    epsilon: float
-    falls: bool
-    probabilities: Array  # scratch (k,)
-
-
 @dataclass(frozen=True)
 class EpsilonGreedy(Policy):
     """The empirically best arm, except for a share of rounds in which any arm is played.
@@ -115,6 +103,24 @@ class EpsilonGreedy(Policy):
         )
 
 
+@persists()
+class RidgeGreedyState(NamedTuple):
+    """Estimates from all rounds, and the probabilities they imply."""
+
+    estimate: LeastSquares
+    confidence: Any  # for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
+    epsilon: float
+    falls: bool
+    probabilities: Array  # scratch (k,)
+
+
+@compiled
+def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    _probabilities(state, clock, offer, rng, state.probabilities)
+    return choose_among(state.probabilities, clock, rng)
+
+
 @compiled
 def _probabilities(
     state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator, p: Array
@@ -134,12 +140,6 @@ def _probabilities(
     for x in range(p.shape[0]):
         p[x] = share + (1.0 - epsilon) * p[x] / ties
     withhold(offer, p, 0.0)
-
-
-@compiled
-def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    _probabilities(state, clock, offer, rng, state.probabilities)
-    return choose_among(state.probabilities, clock, rng)
 
 
 register_policy(

@@ -39,16 +39,6 @@ from sightline.validation import integer, scale, shown
 _VARIANTS = (1, 3)
 
 
-class LinIMEDState(NamedTuple):
-    """Estimates from all rounds."""
-
-    estimate: LeastSquares
-    confidence: Any
-    by_bounds: bool  # gaps between upper confidence bounds: variant 3
-    log_cap: float
-    alternatives: HalfSpaces  # for reports only
-
-
 @dataclass(frozen=True)
 class LinIMED(Policy):
     """Indexed minimum empirical divergence for linear bandits.
@@ -90,6 +80,16 @@ class LinIMED(Policy):
             log_cap=math.log(self.cap),
             alternatives=half_spaces(len(estimate.arms.rewards)),
         )
+
+
+class LinIMEDState(NamedTuple):
+    """Estimates from all rounds."""
+
+    estimate: LeastSquares
+    confidence: Any
+    by_bounds: bool  # gaps between upper confidence bounds: variant 3
+    log_cap: float
+    alternatives: HalfSpaces  # for reports only
 
 
 @compiled

@@ -58,35 +58,6 @@ LARGEST_EXPONENT = 46.0
 DESIGN_TOLERANCE = 0.05
 
 
-class Shares(NamedTuple):
-    """How q is made up, and by how much f may change before the design does."""
-
-    empirical: float
-    design: float
-    staleness: float
-
-
-@persists("designed_for")
-class LinMEDState(NamedTuple):
-    """Estimates from all rounds, and the probabilities they imply."""
-
-    estimate: LeastSquares
-    confidence: Any
-    shares: Shares
-    alternatives: HalfSpaces
-    exponents: Array  # (k,) -log f(x), inf outside of the action set
-    designed_for: Array  # (k,) the same when the design was made
-    probabilities: Array  # (k,)
-    design: Design
-    scales: Array  # scratch (k,): sqrt(f(x)) of that time, times the weight of an observation
-    weights: Array  # (k,) of an observation of each arm
-
-
-@invariant(LinMEDState)
-def _check(state: LinMEDState, name: str) -> None:
-    within(f"{name}.designed_for", state.designed_for, 0.0)
-
-
 @dataclass(frozen=True)
 class LinMED(Policy):
     """Minimum empirical divergence for linear bandits.
@@ -146,6 +117,35 @@ class LinMED(Policy):
             scales=np.zeros(k),
             weights=model.needs_weights("LinMED"),
         )
+
+
+class Shares(NamedTuple):
+    """How q is made up, and by how much f may change before the design does."""
+
+    empirical: float
+    design: float
+    staleness: float
+
+
+@persists("designed_for")
+class LinMEDState(NamedTuple):
+    """Estimates from all rounds, and the probabilities they imply."""
+
+    estimate: LeastSquares
+    confidence: Any
+    shares: Shares
+    alternatives: HalfSpaces
+    exponents: Array  # (k,) -log f(x), inf outside of the action set
+    designed_for: Array  # (k,) the same when the design was made
+    probabilities: Array  # (k,)
+    design: Design
+    scales: Array  # scratch (k,): sqrt(f(x)) of that time, times the weight of an observation
+    weights: Array  # (k,) of an observation of each arm
+
+
+@invariant(LinMEDState)
+def _check(state: LinMEDState, name: str) -> None:
+    within(f"{name}.designed_for", state.designed_for, 0.0)
 
 
 @compiled

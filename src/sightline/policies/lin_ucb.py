@@ -54,28 +54,6 @@ from sightline.policies.base import (
 from sightline.validation import scale
 
 
-class LinUCBState(NamedTuple):
-    """Estimates from all rounds."""
-
-    estimate: LeastSquares
-    confidence: Any
-    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
-
-
-class RareState(NamedTuple):
-    """LinUCB that keeps its arm; a separate class, since two more arrays double LinUCB's time."""
-
-    always: LinUCBState
-    least_growth: float  # of log det, before the arm is computed again
-    held_arm: Ints  # (1,)
-    held_log_det: Array  # (1,): when the arm was computed
-
-
-@invariant(RareState)
-def _check(state: RareState, name: str) -> None:
-    indices(f"{name}.held_arm", state.held_arm, len(state.always.estimate.arms.rewards))
-
-
 @dataclass(frozen=True)
 class LinUCB(Policy):
     """Optimism in the face of uncertainty for linear models (OFUL).
@@ -130,6 +108,28 @@ class LinUCB(Policy):
             held_arm=np.zeros(1, dtype=np.int64),
             held_log_det=np.array([-math.inf]),
         )
+
+
+class LinUCBState(NamedTuple):
+    """Estimates from all rounds."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
+
+
+class RareState(NamedTuple):
+    """LinUCB that keeps its arm; a separate class, since two more arrays double LinUCB's time."""
+
+    always: LinUCBState
+    least_growth: float  # of log det, before the arm is computed again
+    held_arm: Ints  # (1,)
+    held_log_det: Array  # (1,): when the arm was computed
+
+
+@invariant(RareState)
+def _check(state: RareState, name: str) -> None:
+    indices(f"{name}.held_arm", state.held_arm, len(state.always.estimate.arms.rewards))
 
 
 @compiled

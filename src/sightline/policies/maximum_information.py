@@ -54,17 +54,6 @@ from sightline.policies.base import (
 _NOTHING = 1e-20
 
 
-@persists()
-class MaximumInformationState(NamedTuple):
-    """Estimates from exploration rounds."""
-
-    estimate: LeastSquares
-    confidence: Any
-    alternatives: HalfSpaces
-    direction: Array  # scratch (d,)
-    gains: Array  # scratch (k,)
-
-
 @dataclass(frozen=True)
 class MaximumInformation(Policy):
     """Learn about the difference to the best arm that is known least, until the best is settled.
@@ -99,6 +88,17 @@ class MaximumInformation(Policy):
             direction=np.zeros(d),
             gains=np.zeros(k),
         )
+
+
+@persists()
+class MaximumInformationState(NamedTuple):
+    """Estimates from exploration rounds."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces
+    direction: Array  # scratch (d,)
+    gains: Array  # scratch (k,)
 
 
 @compiled

@@ -75,26 +75,6 @@ from sightline.validation import LARGEST, number, one_of
 _FIRST_LOG_ROUND_OF_RATE = math.log(16)
 
 
-@persists("explores", "explorations")
-class OAMState(NamedTuple):
-    """Estimates from all rounds, and the arm for the next one."""
-
-    estimate: LeastSquares
-    level: Threshold
-    goal: Target
-    played: Span  # arms of the first rounds
-    forced_exploration: float  # nan for 1 / log log t
-    explores: Ints  # (1,): 1 if the last choice explores
-    explorations: Ints  # (1,): exploration rounds before
-    gaps: Array  # scratch (k,)
-
-
-@invariant(OAMState)
-def _check(state: OAMState, name: str) -> None:
-    indices(f"{name}.explores", state.explores, 2)
-    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
-
-
 @dataclass(frozen=True)
 class OAM(Policy):
     """Optimal allocation matching, with a known horizon.
@@ -155,24 +135,24 @@ class OAM(Policy):
         )
 
 
-@compiled
-def _update(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from every round, and count those that explored."""
-    observe(state.estimate, arm, outcome)
-    note_played(state.played, state.estimate, arm)
-    state.explorations[0] += state.explores[0]
+@persists("explores", "explorations")
+class OAMState(NamedTuple):
+    """Estimates from all rounds, and the arm for the next one."""
+
+    estimate: LeastSquares
+    level: Threshold
+    goal: Target
+    played: Span  # arms of the first rounds
+    forced_exploration: float  # nan for 1 / log log t
+    explores: Ints  # (1,): 1 if the last choice explores
+    explorations: Ints  # (1,): exploration rounds before
+    gaps: Array  # scratch (k,)
 
 
-@compiled
-def _inspect(state: OAMState, clock: Clock, offer: Any) -> Evidence:
-    """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2.
-
-    The minimum is over the action set; exploitation begins when all contexts have passed.
-    """
-    best = first_largest_offered(offer, state.estimate.arms.means)
-    least = least_gap(state.goal.starts, state.estimate, best, state.gaps)
-    weakest = _weakest(state, least, offer)
-    return Evidence(best, 0.5 * weakest, 0.5 * full_level(state.level), clock)
+@invariant(OAMState)
+def _check(state: OAMState, name: str) -> None:
+    indices(f"{name}.explores", state.explores, 2)
+    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
 
 
 @compiled
@@ -193,19 +173,6 @@ def _choose(state: OAMState, clock: Clock, offer: Any, rng: Generator) -> Choice
         return Choice(best, 1.0, clock)
     state.explores[0] = 1
     return Choice(_explore(state, offer, best, least, log_round(clock)), 1.0, clock)
-
-
-@compiled
-def _weakest(state: OAMState, least: float, offer: Any) -> float:
-    """min_x max(D_x, D_min)^2 / ||x||^2, which must reach sigma^2 f_n for exploitation."""
-    weakest = math.inf
-    for n in range(number_offered(offer, state.gaps.shape[0])):
-        x = nth_offered(offer, n)
-        width = state.estimate.arms.squared_widths[x]
-        if width > 0.0:
-            gap = max(state.gaps[x], least)
-            weakest = min(weakest, gap * gap / width)
-    return weakest
 
 
 @compiled
@@ -250,6 +217,19 @@ def _wait(state: OAMState, offer: Any, best: int) -> int:
 
 
 @compiled
+def _weakest(state: OAMState, least: float, offer: Any) -> float:
+    """min_x max(D_x, D_min)^2 / ||x||^2, which must reach sigma^2 f_n for exploitation."""
+    weakest = math.inf
+    for n in range(number_offered(offer, state.gaps.shape[0])):
+        x = nth_offered(offer, n)
+        width = state.estimate.arms.squared_widths[x]
+        if width > 0.0:
+            gap = max(state.gaps[x], least)
+            weakest = min(weakest, gap * gap / width)
+    return weakest
+
+
+@compiled
 def _least_on(state: OAMState, offer: Any) -> float:
     """Smallest positive gap of the action set; 0 if none is positive."""
     least = math.inf
@@ -258,6 +238,26 @@ def _least_on(state: OAMState, offer: Any) -> float:
         if gap > 0.0:
             least = min(least, gap)
     return least if least < math.inf else 0.0
+
+
+@compiled
+def _update(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from every round, and count those that explored."""
+    observe(state.estimate, arm, outcome)
+    note_played(state.played, state.estimate, arm)
+    state.explorations[0] += state.explores[0]
+
+
+@compiled
+def _inspect(state: OAMState, clock: Clock, offer: Any) -> Evidence:
+    """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2.
+
+    The minimum is over the action set; exploitation begins when all contexts have passed.
+    """
+    best = first_largest_offered(offer, state.estimate.arms.means)
+    least = least_gap(state.goal.starts, state.estimate, best, state.gaps)
+    weakest = _weakest(state, least, offer)
+    return Evidence(best, 0.5 * weakest, 0.5 * full_level(state.level), clock)
 
 
 register_policy(OAMState, choose=_choose, update=_update, inspect=_inspect)

@@ -67,19 +67,6 @@ _OPTIMISM = {
 }
 
 
-class PrimalDualState(NamedTuple):
-    """Estimates from exploration rounds, the rules of a configuration, and a workspace."""
-
-    estimate: LeastSquares
-    confidence: Any
-    alternatives: HalfSpaces
-    gap_rule: Any  # numerator of the price
-    learning_rate: LearningRate
-    gain_rule: Any  # denominator of the price
-    explores_best: bool  # whether x-hat is a candidate
-    work: Workspace
-
-
 @dataclass(frozen=True)
 class PrimalDual(Policy):
     """Least gap per information gain, in the paper's form.
@@ -143,6 +130,19 @@ class PrimalDual(Policy):
             explores_best=self.candidates == "all",
             work=workspace(k, d),
         )
+
+
+class PrimalDualState(NamedTuple):
+    """Estimates from exploration rounds, the rules of a configuration, and a workspace."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces
+    gap_rule: Any  # numerator of the price
+    learning_rate: LearningRate
+    gain_rule: Any  # denominator of the price
+    explores_best: bool  # whether x-hat is a candidate
+    work: Workspace
 
 
 @compiled

@@ -64,39 +64,6 @@ _INFLATION = ("none", "agrawal-goyal", "abeille-lazaric")
 _LOG_2 = math.log(2.0)
 
 
-class Inflation(NamedTuple):
-    """Rule for v: fixed, Agrawal-Goyal if ``dimension`` is set, or by a confidence rule."""
-
-    fixed: float
-    dimension: float = 0.0
-    confidence: Any = None
-    prior_std: float = 1.0
-    noise_variance: float = 1.0
-
-
-@compiled
-def _inflation(rule: Inflation, confidence: Any, posterior: Posterior, clock: Clock) -> float:
-    """v: the number of posterior standard deviations of a draw."""
-    if confidence is not None:  # v = sqrt(beta) / sigma
-        log_det = log_det_ratio(posterior, rule.prior_std)
-        beta = global_beta(confidence, log_det, log_round(clock))
-        # the posterior covariance is sigma^2 V^-1, and beta has sigma^2 in it already
-        return math.sqrt(beta / rule.noise_variance)
-    if rule.dimension > 0.0:  # v = sqrt(9 d log(t / delta)), delta = 1/(t log t)
-        u = max(log_round(clock), _LOG_2)  # t / delta = t^2 log t
-        return 3.0 * math.sqrt(rule.dimension * (2.0 * u + math.log(u)))
-    return rule.fixed
-
-
-@persists()
-class ThompsonState(NamedTuple):
-    """Posterior over theta, and the last draw from it."""
-
-    posterior: Posterior
-    inflation: Inflation
-    draw: Array  # scratch (d,)
-
-
 @dataclass(frozen=True)
 class ThompsonSampling(Policy):
     """Thompson sampling with a Gaussian prior and matched noise.
@@ -168,6 +135,25 @@ class ThompsonSampling(Policy):
         )
 
 
+class Inflation(NamedTuple):
+    """Rule for v: fixed, Agrawal-Goyal if ``dimension`` is set, or by a confidence rule."""
+
+    fixed: float
+    dimension: float = 0.0
+    confidence: Any = None
+    prior_std: float = 1.0
+    noise_variance: float = 1.0
+
+
+@persists()
+class ThompsonState(NamedTuple):
+    """Posterior over theta, and the last draw from it."""
+
+    posterior: Posterior
+    inflation: Inflation
+    draw: Array  # scratch (d,)
+
+
 @compiled
 def _choose(state: ThompsonState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the best arm of one posterior draw; its probability has no closed form."""
@@ -178,17 +164,17 @@ def _choose(state: ThompsonState, clock: Clock, offer: Any, rng: Generator) -> C
 
 
 @compiled
-def learn_posterior(state: Any, clock: Clock, arm: int, outcome: Any) -> None:
-    """Posterior after one more observation."""
-    absorb(state.posterior, arm, outcome)
-
-
-@compiled
-def _inspect(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
-    """Report the best arm of the posterior mean, without a confidence level."""
-    theta = state.draw
-    posterior_mean(state.posterior, theta)
-    return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
+def _inflation(rule: Inflation, confidence: Any, posterior: Posterior, clock: Clock) -> float:
+    """v: the number of posterior standard deviations of a draw."""
+    if confidence is not None:  # v = sqrt(beta) / sigma
+        log_det = log_det_ratio(posterior, rule.prior_std)
+        beta = global_beta(confidence, log_det, log_round(clock))
+        # the posterior covariance is sigma^2 V^-1, and beta has sigma^2 in it already
+        return math.sqrt(beta / rule.noise_variance)
+    if rule.dimension > 0.0:  # v = sqrt(9 d log(t / delta)), delta = 1/(t log t)
+        u = max(log_round(clock), _LOG_2)  # t / delta = t^2 log t
+        return 3.0 * math.sqrt(rule.dimension * (2.0 * u + math.log(u)))
+    return rule.fixed
 
 
 @compiled
@@ -204,6 +190,20 @@ def _probabilities(
     for _ in range(PROBABILITY_DRAWS):
         probabilities[_choose(state, clock, offer, rng).arm] += 1.0
     share_draws(offer, probabilities)
+
+
+@compiled
+def learn_posterior(state: Any, clock: Clock, arm: int, outcome: Any) -> None:
+    """Posterior after one more observation."""
+    absorb(state.posterior, arm, outcome)
+
+
+@compiled
+def _inspect(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
+    """Report the best arm of the posterior mean, without a confidence level."""
+    theta = state.draw
+    posterior_mean(state.posterior, theta)
+    return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
 
 
 @compiled

@@ -73,19 +73,6 @@ _NEVER = 2.0**-53
 _MOST_REDRAWS = 10**6
 
 
-@persists()
-class TopTwoState(NamedTuple):
-    """Estimates from exploration rounds, and the posterior that goes with them."""
-
-    estimate: LeastSquares
-    confidence: Any
-    alternatives: HalfSpaces | LikelihoodHalfSpaces
-    posterior: Posterior
-    leader_probability: float
-    redraws: int
-    draw: Array  # scratch (d,)
-
-
 @dataclass(frozen=True)
 class TopTwo(Policy):
     """Top-two Thompson sampling, until the best arm is settled.
@@ -144,6 +131,29 @@ class TopTwo(Policy):
         )
 
 
+@persists()
+class TopTwoState(NamedTuple):
+    """Estimates from exploration rounds, and the posterior that goes with them."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces | LikelihoodHalfSpaces
+    posterior: Posterior
+    leader_probability: float
+    redraws: int
+    draw: Array  # scratch (d,)
+
+
+@compiled
+def _choose(state: TopTwoState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
+    comparison = compare_to_best(state, offer)
+    wake = settled_before(state, comparison, clock)
+    if is_before(clock, wake):
+        return Choice(comparison.best, 1.0, wake)
+    return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
+
+
 @compiled
 def _leader_or_challenger(
     state: TopTwoState, comparison: Comparison, offer: Any, rng: Generator
@@ -174,13 +184,19 @@ def _leader_or_challenger(
 
 
 @compiled
-def _choose(state: TopTwoState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
+def _probabilities(
+    state: TopTwoState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
+) -> None:
+    """Estimate the action probabilities by many draws, as ThompsonSampling does."""
     comparison = compare_to_best(state, offer)
-    wake = settled_before(state, comparison, clock)
-    if is_before(clock, wake):
-        return Choice(comparison.best, 1.0, wake)
-    return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
+    if is_before(clock, settled_before(state, comparison, clock)):
+        put_all_on(comparison.best, probabilities)
+        return
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = 0.0
+    for _ in range(PROBABILITY_DRAWS):
+        probabilities[_leader_or_challenger(state, comparison, offer, rng)] += 1.0
+    share_draws(offer, probabilities)
 
 
 @compiled
@@ -197,22 +213,6 @@ def _observe_if_apart(
     """Update the estimate, unless it is the fit that the posterior updates."""
     if fit is None:
         observe(state.estimate, arm, outcome)
-
-
-@compiled
-def _probabilities(
-    state: TopTwoState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
-) -> None:
-    """Estimate the action probabilities by many draws, as ThompsonSampling does."""
-    comparison = compare_to_best(state, offer)
-    if is_before(clock, settled_before(state, comparison, clock)):
-        put_all_on(comparison.best, probabilities)
-        return
-    for x in range(probabilities.shape[0]):
-        probabilities[x] = 0.0
-    for _ in range(PROBABILITY_DRAWS):
-        probabilities[_leader_or_challenger(state, comparison, offer, rng)] += 1.0
-    share_draws(offer, probabilities)
 
 
 register_policy(
