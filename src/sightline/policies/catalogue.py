@@ -42,10 +42,7 @@ POLICIES: dict[str, type[Policy]] = {
 
 PARTS: dict[str, type] = {
     **POLICIES,
-    "LogDet": LogDet,
-    "LogLog": LogLog,
-    "FixedBeta": FixedBeta,
-    "Polytope": Polytope,
+    **{cls.__name__: cls for cls in (LogDet, LogLog, FixedBeta, Polytope)},
 }
 
 

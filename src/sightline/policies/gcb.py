@@ -110,19 +110,13 @@ def _gap_level(rule: GapLevel, log_det: float, log_t: float) -> float:
 
 
 @compiled
-def _gap_level_of_sweeps(rule: GapLevel, log_det: float, s: int) -> float:
-    return _gap_level(rule, log_det, math.log(s))
-
-
-@compiled
 def _gap_suffices_until(rule: GapLevel, log_det: float, evidence: float) -> float:
     log_t = evidence / rule.factor - 2.0 * rule.log_arms
     return log_t if log_t >= _LOG_2 else -math.inf
 
 
-register_confidence(
-    GapLevel, local=_gap_level_of_sweeps, overall=_gap_level, settled=_gap_suffices_until
-)
+# GCB has no local levels: what is registered for them is never called
+register_confidence(GapLevel, local=_gap_level, overall=_gap_level, settled=_gap_suffices_until)
 
 
 class SweepLevel(NamedTuple):
@@ -136,12 +130,7 @@ def _sweep_level(rule: SweepLevel, log_det: float, log_t: float) -> float:
     return 2.0 / 3.0 * log_t + math.log(_level(rule.log_arms, log_t))
 
 
-@compiled
-def _sweep_level_of_sweeps(rule: SweepLevel, log_det: float, s: int) -> float:
-    return _sweep_level(rule, log_det, math.log(s))
-
-
-register_confidence(SweepLevel, local=_sweep_level_of_sweeps, overall=_sweep_level)
+register_confidence(SweepLevel, local=_sweep_level, overall=_sweep_level)
 
 
 @persists()

@@ -1,7 +1,7 @@
 """Greedy and epsilon-greedy by least squares: baselines for every other policy.
 
-With probability epsilon any arm of the action set with equal chances, else the empirically best
-one:
+With probability epsilon the policy plays any arm of the action set, with equal chances, and
+otherwise the empirically best one:
 
     p(x) = epsilon_t / m + (1 - epsilon_t) 1{x = x-hat},
 

@@ -89,7 +89,6 @@ from sightline.policies.base import (
     settled_before,
     spread,
 )
-from sightline.policies.contextual_ids import RATIO_OF, in_contexts
 from sightline.validation import LARGEST, one_of, shown
 
 # Options that are defined over several contexts: the others look at one context.
@@ -178,7 +177,7 @@ class IDS(Policy):
         one_of("gaps", self.gaps, ("auto", *GAPS))
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
-        one_of("contexts", self.contexts, RATIO_OF)
+        one_of("contexts", self.contexts, ("contextual", "conditional"))
         one_of("context_probabilities", self.context_probabilities, ("known", "estimated"))
         one_of("exploitation", self.exploitation, ("discard", "keep"))
         if not isinstance(self.parameter_set, Polytope | None):
@@ -205,6 +204,8 @@ class IDS(Policy):
 
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
+        from sightline.policies.contextual_ids import in_contexts  # it imports this module
+
         if model.likelihood is not None and model.contexts is not None:
             model.needs_fixed_arms("IDS with clicks or counts")
         if model.stream and self.contexts == "contextual":
@@ -230,15 +231,15 @@ class IDS(Policy):
         )
         if model.contexts is None or len(model.contexts) == 1:
             return state
+        conditional = self.contexts == "conditional"
         for option, allowed in _CONTEXTUAL.items():
-            if self.contexts == "contextual" and getattr(self, option) not in allowed:
+            if not conditional and getattr(self, option) not in allowed:
                 raise ValueError(
                     f"contextual IDS needs {option} to be one of {', '.join(map(repr, allowed))}, "
                     f"got {getattr(self, option)!r}; conditional IDS takes others"
                 )
-        return in_contexts(
-            state, model, self.contexts, estimated=self.context_probabilities == "estimated"
-        )
+        estimated = self.context_probabilities == "estimated"
+        return in_contexts(state, model, conditional, estimated)
 
     def _alternatives(
         self, estimate: LeastSquares
@@ -306,7 +307,7 @@ def _choose(state: IDSState, clock: Clock, offer: ActionSet, rng: Generator) -> 
 
 @compiled
 def ids_distribution(
-    state: IDSState, comparison: Comparison, offer: ActionSet
+    state: Any, comparison: Comparison, offer: ActionSet
 ) -> tuple[Mixture, float, int]:
     """Return mu_s, beta_{s, s^2} and the UCB arm; gaps and gains are left in the workspace.
 

@@ -1,7 +1,7 @@
 """The primal-dual method: play the arm of least gap per information gain.
 
-The form in which the paper states SPL (Degenne, Shao, Koolen, ICML 2020), beside which it sets IDS:
-estimator, alternatives, weights q and exploitation test are those of IDS, but an exploration round
+The paper states SPL (Degenne, Shao, Koolen, ICML 2020) in this form, to compare it with IDS.
+Estimator, alternatives, weights q and exploitation test are those of IDS, but an exploration round
 plays argmin_x gap(x) / I(x), where IDS draws from x-hat and that arm.  SPL itself, a learner over
 arms whose shares are tracked, is another algorithm.
 
