@@ -35,17 +35,7 @@ _EXACT = 1e-14  # what remains after normalisation: normalising again would chan
 
 
 class NoisyRewards(TableProblem):
-    """Arms x with rewards <x, theta> + noise, or a likelihood with mean mu(<x, theta>).
-
-    Attributes
-    ----------
-    likelihood : Likelihood or None
-        Likelihood of the rewards; None if they are <x, theta> + noise.
-    noise_std : float or ndarray, shape (k,)
-        Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
-    unknown_noise : Gaussian or None
-        ``Gaussian(std=None)`` if policies do not know the noise level.
-    """
+    """Arms x with rewards <x, theta> + noise, or a likelihood with mean mu(<x, theta>)."""
 
     def __init__(
         self,
@@ -57,8 +47,8 @@ class NoisyRewards(TableProblem):
         name: str,
     ) -> None:
         super().__init__(actions, theta, name)
-        self.likelihood: Likelihood | None = None
-        self.unknown_noise: Gaussian | None = None
+        self.likelihood: Likelihood | None = None  # None: <x, theta> + noise
+        self.unknown_noise: Gaussian | None = None  # if policies do not know the noise level
         if isinstance(rewards, Gaussian) and rewards.std is None:
             self.unknown_noise, rewards = rewards, None
         options = {"noise_std": noise_std, "noise": noise, "rewards": rewards}

@@ -75,33 +75,15 @@ class World(NamedTuple):
 
 
 class Problem(ABC):
-    """Base class of problems; subclasses set the attributes.
+    """Base class of problems; subclasses set the attributes."""
 
-    Attributes
-    ----------
-    name : str
-        How results refer to the problem.
-    model : Model
-        The part of the problem that a policy sees.
-    theta : ndarray, shape (d,)
-        True parameter, which a policy does not see.
-    gaps : ndarray, shape (k,)
-        Suboptimality gap of every arm: difference to the best mean reward of its context.
-    noise : distribution
-        Distribution of every number of an outcome around its mean.
-    origin : mapping or None
-        Name and arguments of a named problem.
-    source : named tuple or None
-        Source of new arms in every round.
-    """
-
-    name: str
-    model: Model
-    theta: Array
-    gaps: Array
-    noise: Any
-    origin: Mapping[str, Any] | None = None
-    source: Any = None
+    name: str  # by which results refer to the problem
+    model: Model  # the part of the problem that a policy sees
+    theta: Array  # (d,): true parameter
+    gaps: Array  # (k,): differences to the best mean reward of the context
+    noise: Any  # distribution of every number of an outcome around its mean
+    origin: Mapping[str, Any] | None = None  # name and arguments of a named problem
+    source: Any = None  # of new arms in every round
 
     @classmethod
     def load(cls, path: str | PathLike[str], noise_std: float | ArrayLike | None = None) -> Self:
@@ -146,22 +128,11 @@ class Problem(ABC):
 class TableProblem(Problem):
     """A fixed table of arms x with mean rewards <x, theta>; compared by contents.
 
-    Attributes
-    ----------
-    actions : ndarray, shape (k, d)
-        X: one arm per row, of all contexts.
-    means : ndarray, shape (k,)
-        Mean reward of every arm.
-    k, d : int
-        Number of arms and dimension.
-    noise_std : float or ndarray
-        Sub-Gaussian parameter sigma of observations; an array if it differs between arms.
-    best : int or ndarray, shape (C,)
-        Row of the best arm, or of the best arm of every context.
+    ``actions`` is X, shape (k, d): one arm per row, of all contexts.
     """
 
-    best: int | Ints
-    noise_std: float | Array
+    best: int | Ints  # row of the best arm, or (C,) of the best arm of every context
+    noise_std: float | Array  # sub-Gaussian parameter of outcomes; an array if it differs
 
     def __init__(self, actions: Array, theta: ArrayLike, name: str) -> None:
         self.actions = actions
