@@ -309,7 +309,16 @@ def _choose(state: IDSState, clock: Clock, offer: ActionSet, rng: Generator) -> 
 def ids_distribution(
     state: Any, comparison: Comparison, offer: ActionSet
 ) -> tuple[Mixture, float, int]:
-    """Return mu_s, beta_{s, s^2} and the UCB arm; gaps and gains are left in the workspace.
+    """Return mu_s, beta_{s, s^2} and the UCB arm; gaps and gains are left in the workspace."""
+    beta, ucb_arm = weigh(state, comparison, offer)
+    # mu_s = argmin_mu Delta-hat_s(mu)^2 / I_s(mu)
+    mixture = least_ratio(state.sampling, state.work.gaps, state.work.gains, comparison.best)
+    return mixture, beta, ucb_arm
+
+
+@compiled
+def weigh(state: Any, comparison: Comparison, offer: ActionSet) -> tuple[float, int]:
+    """Write gaps and gains of all arms into the workspace; return beta_{s, s^2} and the UCB arm.
 
     An arm outside of the action set gets a gain of zero at a huge gap, and is not played.
     """
@@ -327,9 +336,7 @@ def ids_distribution(
     gains_on_offer(state.gain_rule, round_, offer)
     withhold(offer, work.gaps, LARGEST)
     check_weights(state.gap_rule, work.gaps)
-    # mu_s = argmin_mu Delta-hat_s(mu)^2 / I_s(mu)
-    mixture = least_ratio(state.sampling, work.gaps, work.gains, comparison.best)
-    return mixture, beta, ucb_arm
+    return beta, ucb_arm
 
 
 @compiled

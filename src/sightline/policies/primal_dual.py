@@ -26,22 +26,14 @@ from typing import Any, NamedTuple
 
 from numpy.random import Generator
 
-from sightline.core.action_set import ActionSet, withhold
+from sightline.core.action_set import ActionSet
 from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import ConfidenceRule, local_beta
+from sightline.core.confidence import ConfidenceRule
 from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
-from sightline.core.gains import (
-    INFORMATION,
-    LearningRate,
-    Round,
-    Workspace,
-    gains_on_offer,
-    learning_rate_rule,
-    workspace,
-)
-from sightline.core.gaps import EMPIRICAL, FLOORED, GAPS, gap_estimates, optimistic_arm
+from sightline.core.gains import INFORMATION, LearningRate, Workspace, learning_rate_rule, workspace
+from sightline.core.gaps import EMPIRICAL, FLOORED, GAPS
 from sightline.core.model import Model
 from sightline.core.ratio import cheapest_arm
 from sightline.jit import compiled
@@ -56,7 +48,8 @@ from sightline.policies.base import (
     report_commitment,
     settled_before,
 )
-from sightline.validation import LARGEST, one_of
+from sightline.policies.ids import weigh
+from sightline.validation import one_of
 
 _GAPS = {"floored": FLOORED, "empirical": EMPIRICAL, "value": GAPS["value"]}
 _CANDIDATES = ("others", "all")
@@ -155,19 +148,11 @@ def _choose(state: PrimalDualState, clock: Clock, offer: ActionSet, rng: Generat
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
     # Delta(x) and I_s(x)
-    estimate, work, separations = state.estimate, state.work, state.alternatives.separations
-    learned = estimate.learned
-    beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
-    ucb_arm = optimistic_arm(estimate, beta, offer)
-    round_ = Round(
-        estimate, state.alternatives, comparison, beta, ucb_arm, state.learning_rate, work
-    )
-    gap_estimates(state.gap_rule, round_, work.gaps)
-    gains_on_offer(state.gain_rule, round_, offer)
-    withhold(offer, work.gaps, LARGEST)
+    weigh(state, comparison, offer)
+    work = state.work
     if not state.explores_best:
         for x in range(work.gains.shape[0]):
-            if separations[x] <= 0.0:  # x-hat and its twins
+            if state.alternatives.separations[x] <= 0.0:  # x-hat and its twins
                 work.gains[x] = 0.0
     # argmin_x Delta(x) / I_s(x)
     return Choice(cheapest_arm(work.gaps, work.gains, comparison.best), 1.0, clock)

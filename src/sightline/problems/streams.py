@@ -11,13 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sightline.core.likelihood import (
-    Gaussian,
-    Likelihood,
-    is_likelihood,
-    mean_of,
-    valid_likelihood,
-)
+from sightline.core.likelihood import Gaussian, Likelihood, is_likelihood, mean_of, valid_likelihood
 from sightline.core.linalg import Array, Ints
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
@@ -254,10 +248,7 @@ def _plain(value: Any) -> Any:
 
 @named
 def sphere_stream(
-    k: int = 10,
-    d: int = 5,
-    noise_variance: float = 1.0,
-    rewards: Likelihood | None = None,
+    k: int = 10, d: int = 5, noise_variance: float = 1.0, rewards: Likelihood | None = None
 ) -> StreamBandit:
     """Arms drawn uniformly from the unit sphere in every round; theta = e_1.
 
