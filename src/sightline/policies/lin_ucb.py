@@ -1,5 +1,7 @@
 """LinUCB, also known as OFUL: play the arm with the largest upper confidence bound.
 
+It plays argmax_x <x, theta-hat> + sqrt(beta_{s, t log t}) |x|, the norm taken in V^-1.
+
 Guarantees: regret O(d sqrt(n) log n) in the worst case (Abbasi-Yadkori, Pal, Szepesvari,
 NeurIPS 2011).  Not asymptotically optimal: on the end-of-optimism problem its regret per log n
 exceeds c* without bound (Lattimore, Szepesvari, AISTATS 2017).  In a game, where what an arm shows

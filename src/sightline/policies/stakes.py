@@ -69,7 +69,7 @@ Cost per round: O(k d^2).  A commitment of any length costs as much as one round
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +107,7 @@ from sightline.core.posterior.losses import ExpectedLoss, Losses, expected_loss,
 from sightline.core.ratio import Mixture, pair_mixture
 from sightline.jit import compiled
 from sightline.policies.base import (
+    EVERY_KIND,
     Choice,
     Policy,
     ScheduledExploration,
@@ -204,28 +205,19 @@ class Stakes(Policy):
     @property
     def supports(self) -> Supports:
         """What the policy can play beyond a plain bandit."""
-        return Supports(
-            masks=True,
-            contexts=True,
-            streams=self.randomised,
-            games=True,
-            noise_per_arm=True,
-            likelihoods=self.noise == "given",
-            unknown_noise=True,
-            delays=True,
+        streams, likelihoods = self.randomised, self.noise == "given"
+        return replace(
+            EVERY_KIND, masks_in_contexts=False, streams=streams, likelihoods=likelihoods
         )
 
     def start(self, model: Model) -> StakesState:
         """State before any data."""
-        if model.stream:
-            if not self.randomised:
-                model.needs_lasting_arms("deterministic Stakes")
-            model = model.with_reservoir(SETS_KEPT)
-        contexts = model.contexts
-        if contexts is not None and len(contexts) == 1:
-            contexts = None
-        if contexts is not None and not self.randomised:
+        several = model.contexts is not None and len(model.contexts) > 1
+        if (model.stream or several) and not self.randomised:
             model.needs_fixed_arms("deterministic Stakes")
+        if model.stream:
+            model = model.with_reservoir(SETS_KEPT)
+        contexts = model.contexts if several or model.stream else None
         known = self.noise == "given" and model.noise_known
         if not known and model.observations_per_round > 1:
             raise ValueError(
@@ -248,12 +240,11 @@ class Stakes(Policy):
             total=np.zeros(1 if model.stream else 0, dtype=np.int64),
         )
         now = losses(k, d, contexts, distribution, by_likelihood[0])
+        reported = now.alternatives if by_likelihood[0] is None else half_spaces_for(estimate)
         return StakesState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=now.alternatives
-            if by_likelihood[0] is None
-            else half_spaces_for(estimate),
+            alternatives=reported,
             guard=float(self.guard),
             due=nothing_scheduled() if self.randomised else None,
             open_decisions=open_decisions,
