@@ -144,6 +144,7 @@ class LinearBandit(NoisyRewards):
     """
 
     best: int
+    gaps: Array
 
     def __init__(
         self,
