@@ -200,6 +200,7 @@ class ContextualBandit(NoisyRewards):
     """
 
     best: Ints
+    gaps: Array
 
     def __init__(
         self,
@@ -312,6 +313,7 @@ class LinearGame(TableProblem):
     """
 
     best: int
+    gaps: Array
 
     def __init__(
         self,
