@@ -97,7 +97,10 @@ class E4(Policy):
         horizon = float(self.horizon) if log_horizon < _LARGEST_EXPONENT else math.inf
         state = E4State(
             estimate=estimate,
-            schedule=Schedule(horizon, log_horizon, float(self.gamma), model.noise_std**2),
+            horizon=horizon,
+            log_horizon=log_horizon,
+            gamma=float(self.gamma),
+            noise_variance=model.noise_std**2,
             goal=target(weights, 0.0),
             alternatives=half_spaces(k),
             design=design(k, d),
@@ -115,21 +118,15 @@ class E4(Policy):
         return state
 
 
-class Schedule(NamedTuple):
-    """What lengths of batches and levels of tests depend on."""
-
-    horizon: float  # inf if too large for a float
-    log_horizon: float
-    gamma: float
-    noise_variance: float
-
-
 @persists("remaining", "planned", "told", "length", "batch", "next_arm", "settled")
 class E4State(NamedTuple):
     """Estimates from all batches, and the plan of the current one."""
 
     estimate: LeastSquares
-    schedule: Schedule
+    horizon: float  # inf if too large for a float
+    log_horizon: float
+    gamma: float
+    noise_variance: float
     goal: Target
     alternatives: HalfSpaces
     design: Design
@@ -168,7 +165,7 @@ def _update(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
     if state.settled[0] == 1:
         return
     observe(state.estimate, arm, outcome)
-    if state.estimate.learned.rounds[0] >= state.schedule.horizon:
+    if state.estimate.learned.rounds[0] >= state.horizon:
         _settle(state, _best_remaining(state))
         return
     state.told[arm] += 1.0
@@ -194,8 +191,8 @@ def _end_batch(state: E4State) -> None:
 def _drop(state: E4State) -> None:
     """Drop arms that fall short of the best by more than 2 eps, eps^2 = d log(k T^2) / length."""
     k, d = state.estimate.arms.rewards.shape
-    level = d * (math.log(k) + 2.0 * state.schedule.log_horizon)
-    margin = 2.0 * math.sqrt(state.schedule.noise_variance * level / state.length[0])
+    level = d * (math.log(k) + 2.0 * state.log_horizon)
+    margin = 2.0 * math.sqrt(state.noise_variance * level / state.length[0])
     best = _best_remaining(state)
     for x in range(k):
         if state.estimate.arms.means[x] < state.estimate.arms.means[best] - margin:
@@ -223,11 +220,11 @@ def _begin_batch(state: E4State) -> None:
 def _plan_design(state: E4State) -> None:
     """2 pi(x) g / d times sqrt(T) pulls in batch 1, (log T)^(1 + gamma) in 3, then T^(1 - 2^-l)."""
     batch = state.batch[0]
-    log_length = 0.5 * state.schedule.log_horizon
+    log_length = 0.5 * state.log_horizon
     if batch == 3:
-        log_length = _polylogarithm(state.schedule)
+        log_length = _polylogarithm(state)
     elif batch > 3:
-        log_length = (1.0 - math.pow(0.5, batch - 3)) * state.schedule.log_horizon
+        log_length = (1.0 - math.pow(0.5, batch - 3)) * state.log_horizon
     state.length[0] = math.exp(min(log_length, _LARGEST_EXPONENT))
     for x in range(state.scales.shape[0]):
         state.scales[x] = state.remaining[x] * state.weights[x]
@@ -242,13 +239,12 @@ def _plan_design(state: E4State) -> None:
 @compiled
 def _plan_allocation(state: E4State) -> None:
     """Plan the allocation at level 2 a log T, at most min((log T)^(1 + gamma), T / (2 k)) each."""
-    schedule = state.schedule
     k, d = state.estimate.arms.rewards.shape
-    log_t = schedule.log_horizon
+    log_t = state.log_horizon
     log_log_t = math.log(log_t)
     slack = (1.0 + 1.0 / log_log_t) * (1.0 + d * log_log_t / log_t)
-    level = 2.0 * schedule.noise_variance * slack * log_t
-    log_most = min(_polylogarithm(schedule), log_t - math.log(2.0 * k))
+    level = 2.0 * state.noise_variance * slack * log_t
+    log_most = min(_polylogarithm(state), log_t - math.log(2.0 * k))
     most = math.exp(min(log_most, _LARGEST_EXPONENT))
     find_allocation(state.goal, state.estimate)
     for x in range(k):
@@ -256,9 +252,9 @@ def _plan_allocation(state: E4State) -> None:
 
 
 @compiled
-def _polylogarithm(schedule: Schedule) -> float:
+def _polylogarithm(state: E4State) -> float:
     """Logarithm of (log T)^(1 + gamma)."""
-    return (1.0 + schedule.gamma) * math.log(schedule.log_horizon)
+    return (1.0 + state.gamma) * math.log(state.log_horizon)
 
 
 @compiled
@@ -286,7 +282,7 @@ def _level(state: E4State) -> float:
     """sigma^2 log(t^(d/2) T) / 2, t rounds having been played."""
     rounds = float(max(state.estimate.learned.rounds[0], 1))
     growth = 0.5 * state.estimate.arms.rewards.shape[1] * math.log(rounds)
-    level: float = 0.5 * state.schedule.noise_variance * (growth + state.schedule.log_horizon)
+    level: float = 0.5 * state.noise_variance * (growth + state.log_horizon)
     return level
 
 

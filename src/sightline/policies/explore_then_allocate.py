@@ -5,11 +5,11 @@ allocation for the gaps estimated so far, computed once, is played in turn, and 
 arm of the warm-up.  If a mean moves further than the warm-up allows, the allocation
 was wrong: all data are discarded and LinUCB takes over.
 
-Guarantees: regret c* log n + o(log n) (Lattimore, Szepesvari, AISTATS 2017, theorem 8); the warm-up
-of order sqrt(log n) is far too short at any horizon of practice (at n = 10^5 it has 4 pulls of each
-member), so that with unit noise some runs stay with a wrong arm.  It shows that the
-lower bound can be reached.  The original goes on comparing means while it exploits; here
-the exploitation is a permanent commitment, and its data are not used.
+Guarantees: regret c* log n + o(log n), so the lower bound can be reached (Lattimore, Szepesvari,
+AISTATS 2017, theorem 8).  In practice the warm-up of order sqrt(log n) is far too short: at
+n = 10^5 it has 4 pulls of each member, and with unit noise some runs stay with a wrong arm.  The
+original goes on comparing means while it exploits; here the exploitation is a permanent commitment,
+and its data are not used.
 
 The horizon n sets the warm-up, the level of the allocation and that of the recovery.  A run may be
 longer: the commitment is permanent, and a recovery goes on with the error probability 1/n.

@@ -81,9 +81,9 @@ class PhasedElimination(Policy):
         k, d = actions.shape
         state = PhasedEliminationState(
             actions=actions,
-            level=EliminationLevel(
-                model.noise_std, float(self.gap_bound), math.log(k * self.horizon)
-            ),
+            noise_std=model.noise_std,
+            gap_bound=float(self.gap_bound),
+            log_arms_and_horizon=math.log(k * self.horizon),
             remaining=np.ones(k),
             planned=np.zeros(k),
             pulls=np.zeros(k),
@@ -105,14 +105,6 @@ class PhasedElimination(Policy):
         return state
 
 
-class EliminationLevel(NamedTuple):
-    """What the number of pulls depends on, besides the design."""
-
-    noise_std: float
-    gap_bound: float
-    log_arms_and_horizon: float  # log(k n)
-
-
 @persists(
     "remaining",
     "planned",
@@ -129,7 +121,9 @@ class PhasedEliminationState(NamedTuple):
     """The remaining arms, and the data of the current phase."""
 
     actions: Array
-    level: EliminationLevel
+    noise_std: float
+    gap_bound: float
+    log_arms_and_horizon: float  # log(k n)
     remaining: Array  # (k,) 1 for an arm that may be best, else 0
     planned: Array  # (k,) pulls in this phase
     pulls: Array  # (k,) told in this phase
@@ -237,8 +231,8 @@ def _begin_phase(state: PhasedEliminationState) -> None:
     optimal_design(state.design, state.actions, state.scales, DESIGN_TOLERANCE)
     worst = largest_reward_leverage(state.design, state.scales, state.weights)
     # pi(x) times this many pulls keep max ||x||^2 in V^-1 so small that all means are within eps
-    level = state.level.log_arms_and_horizon + math.log(phase * (phase + 1.0))
-    noise = state.level.noise_std / _accuracy(state)
+    level = state.log_arms_and_horizon + math.log(phase * (phase + 1.0))
+    noise = state.noise_std / _accuracy(state)
     total = 2.0 * worst * noise * noise * level
     for x in range(state.planned.shape[0]):
         share = state.design.weights[x]  # one pull at least: tiny noise squared can be 0
@@ -263,7 +257,7 @@ def _measure_lead(state: PhasedEliminationState) -> None:
 @compiled
 def _accuracy(state: PhasedEliminationState) -> float:
     """eps_l of the current phase."""
-    return state.level.gap_bound * math.pow(0.5, state.phase[0])
+    return state.gap_bound * math.pow(0.5, state.phase[0])
 
 
 @compiled

@@ -98,6 +98,12 @@ from sightline.validation import LARGEST, number, one_of, scale, shown
 _BY_PHASE = 0.0  # in place of a step size: 1 / sqrt(p_k)
 _PRIMAL_STEP, _DUAL_STEP = 0.5, 0.1  # of SOLID++
 
+# V_w is singular where w leaves out a direction.  Within V_w only, w therefore has this share of
+# the uniform distribution, which unlike a multiple of I fits every scale and basis of the arms.
+UNIFORM_SHARE = 1e-6
+# First diagonal of the factor, relative to the longest arm: rotations need one that is not 0.
+_FIRST_DIAGONAL = 1e-12
+
 
 @dataclass(frozen=True)
 class SOLID(Policy):
@@ -221,13 +227,6 @@ class Steps(NamedTuple):
     multiplier_bound: float  # of lambda, or of lambda / z_k
     bound_grows: bool
     first_normaliser: float
-
-
-# V_w is singular where w leaves out a direction.  Within V_w only, w therefore has this share of
-# the uniform distribution, which unlike a multiple of I fits every scale and basis of the arms.
-UNIFORM_SHARE = 1e-6
-# First diagonal of the factor, relative to the longest arm: rotations need one that is not 0.
-_FIRST_DIAGONAL = 1e-12
 
 
 @persists()

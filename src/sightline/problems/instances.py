@@ -61,8 +61,7 @@ def end_of_optimism_family(
 ) -> LinearBandit:
     """End of optimism in d dimensions; c* = 8 (d - 1) at slope 2 and unit variance.
 
-    The 2d - 1 arms e_1, ..., e_d and (1 - epsilon) e_1 + slope epsilon e_j for j >= 2;
-    theta = e_1.
+    The 2d - 1 arms e_1, ..., e_d and (1 - epsilon) e_1 + slope epsilon e_j for j >= 2; theta = e_1.
 
     Parameters
     ----------
