@@ -39,7 +39,6 @@ from sightline.core.alternatives import (
     restrict_alternatives,
 )
 from sightline.core.clock import Clock, is_before, tick
-from sightline.core.confidence import local_beta
 from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
@@ -49,8 +48,8 @@ from sightline.core.context_distribution import (
 )
 from sightline.core.contextual_ratio import Marginal, marginal, of_context, walk_chains
 from sightline.core.estimate import LeastSquares
-from sightline.core.gains import LearningRate, Round, Workspace, gains_on_offer
-from sightline.core.gaps import optimistic_arm, upper_bound
+from sightline.core.gains import LearningRate, Workspace
+from sightline.core.gaps import upper_bound
 from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import state_version
@@ -68,7 +67,7 @@ from sightline.policies.base import (
     settled_before,
     spread,
 )
-from sightline.policies.ids import IDSState, ids_distribution
+from sightline.policies.ids import IDSState, ids_distribution, weigh
 
 
 @state_version(2)
@@ -94,6 +93,9 @@ def in_contexts(
     """State with the same estimates and rules, for the contexts of a model."""
     contexts = model.contexts
     assert contexts is not None
+    frequencies = context_distribution(contexts, estimated)
+    if model.stream:
+        frequencies = sample_of_sets(model)
     return ContextIDSState(
         estimate=state.estimate,
         confidence=state.confidence,
@@ -103,9 +105,7 @@ def in_contexts(
         gain_rule=state.gain_rule,
         sampling=state.sampling,
         conditional=conditional,
-        frequencies=sample_of_sets(model)
-        if model.stream
-        else context_distribution(contexts, estimated),
+        frequencies=frequencies,
         chain=marginal(len(contexts)),
         work=state.work,
     )
@@ -145,21 +145,12 @@ def ids_distribution_of(
         if is_before(clock, settled_before(state, comparison, clock)):
             return Mixture(comparison.best, comparison.best, 1.0, 0.0)
         return ids_distribution(state, comparison, offer)[0]
-    estimate, work, everything = state.estimate, state.work, state.estimate.arms.everything
-    # beta_{s, s^2}, and the UCB arm
-    learned = estimate.learned
-    beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
-    ucb_arm = optimistic_arm(estimate, beta, everything)
-    round_ = Round(
-        estimate, state.alternatives, comparison, beta, ucb_arm, state.learning_rate, work
-    )
-    # Delta-hat_s(c, a)
+    # I_s(c, a), and Delta-hat_s(c, a), which compares with the arms of the same context only
+    beta = weigh(state, comparison, state.estimate.arms.everything)[0]
     _value_gaps_by_context(state, beta)
-    # q_s(c, z) and I_s(c, a)
-    gains_on_offer(state.gain_rule, round_, everything)
     # mu_s minimises the ratio of all contexts together
     starts, probabilities = state.alternatives.starts, state.frequencies.probabilities
-    walk = walk_chains(state.chain, starts, probabilities, work.gaps, work.gains)
+    walk = walk_chains(state.chain, starts, probabilities, state.work.gaps, state.work.gains)
     return of_context(state.chain, walk, offer.context)
 
 
