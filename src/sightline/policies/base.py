@@ -338,12 +338,12 @@ def check_supports(policy: Policy, model: Model, *, delays: bool = False) -> Non
             raise ValueError(f"{name} needs {needs}; {name}.supports does not declare {field}")
 
 
-def started(policy: Policy, model: Model) -> Any:
+def started(policy: Policy, model: Model, *, delays: bool = False) -> Any:
     """State of a policy before any data, after checking that it can play a model.
 
     A commitment holds in all contexts, so a policy that commits must say what it plays in each.
     """
-    check_supports(policy, model)
+    check_supports(policy, model, delays=delays)
     state = policy.start(model)
     if model.contexts is not None and policy.commits:
         on_best: tuple[Any, ...] = (best_of, inspect)
