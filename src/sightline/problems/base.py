@@ -75,7 +75,7 @@ class World(NamedTuple):
 
 
 class Problem(ABC):
-    """Base class of problems; subclasses set the attributes."""
+    """Base class of problems, which are compared by contents; subclasses set the attributes."""
 
     name: str  # by which results refer to the problem
     model: Model  # the part of the problem that a policy sees
@@ -124,9 +124,19 @@ class Problem(ABC):
     def world(self) -> World:
         """Make the environment of one run."""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    @abstractmethod
+    def _value(self) -> tuple[object, ...]:
+        """Contents, by which problems are compared."""
+
 
 class TableProblem(Problem):
-    """A fixed table of arms x with mean rewards <x, theta>; compared by contents.
+    """A fixed table of arms x with mean rewards <x, theta>.
 
     ``actions`` is X, shape (k, d): one arm per row, of all contexts.
     """
@@ -194,12 +204,6 @@ class TableProblem(Problem):
         """Means of outcomes, shape (k, p)."""
         return self.model.observations @ self.theta
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TableProblem) and self._value() == other._value()
-
-    def __hash__(self) -> int:
-        return hash(self._value())
-
     def _value(self) -> tuple[object, ...]:
         arrays = (self.actions, self.theta, np.asarray(self.noise_std))
         # distributions are tuples: without its type, GaussianNoise(1.0) equals TwoPoint(1.0)
@@ -241,8 +245,3 @@ def fraction(name: str, value: float) -> float:
     if result >= 1:
         raise ValueError(f"{name} must be below 1, got {shown(value)}")
     return result
-
-
-def valid_slope(value: float) -> float:
-    """Check the slope of an end of optimism."""
-    return number("slope", value, size=LARGEST)

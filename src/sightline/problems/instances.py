@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from sightline.core.likelihood import Bernoulli
 from sightline.core.linalg import Array
 from sightline.problems.bandits import ContextualBandit, LinearBandit
-from sightline.problems.base import deviation, fraction, named, valid_slope
-from sightline.validation import LARGEST, affordable, finite_array, flag, integer, shown
+from sightline.problems.base import deviation, fraction, named
+from sightline.validation import LARGEST, affordable, finite_array, flag, integer, number, shown
 
 
 def _on_the_sphere(rng: np.random.Generator, *shape: int) -> Array:
@@ -49,7 +49,7 @@ def end_of_optimism(
     slope : float
         2 in the text of the paper; its published plots appear to have used 4.
     """
-    epsilon, slope = fraction("epsilon", epsilon), valid_slope(slope)
+    epsilon, slope = fraction("epsilon", epsilon), number("slope", slope, size=LARGEST)
     actions = [[1.0, 0.0], [1.0 - epsilon, slope * epsilon], [0.0, 1.0]]
     name = f"end-of-optimism-{epsilon:g}-{slope:g}"
     return LinearBandit(actions, [1.0, 0.0], deviation(noise_variance), name=name)
@@ -72,7 +72,7 @@ def end_of_optimism_family(
     """
     d = integer("d", d, at_least=2)
     affordable(f"d = {shown(d)}: {shown(2 * d - 1)} arms in {shown(d)} dimensions", 16 * d * d)
-    epsilon, slope = fraction("epsilon", epsilon), valid_slope(slope)
+    epsilon, slope = fraction("epsilon", epsilon), number("slope", slope, size=LARGEST)
     near = slope * epsilon * np.eye(d)[1:]
     near[:, 0] = 1.0 - epsilon
     name = f"end-of-optimism-{d}d-{epsilon:g}-{slope:g}"
@@ -297,7 +297,8 @@ def contextual_end_of_optimism(
     """
     count = integer("contexts", contexts, at_least=2)
     _check_memory(3, count + 1, count)
-    epsilon, slope, rare = fraction("epsilon", epsilon), valid_slope(slope), fraction("rare", rare)
+    epsilon, slope = fraction("epsilon", epsilon), number("slope", slope, size=LARGEST)
+    rare = fraction("rare", rare)
     best, *axes = np.eye(count + 1)
     sets = [[best, (1.0 - epsilon) * best + slope * epsilon * axis, axis] for axis in axes]
     probabilities = [(1.0 - rare) / (count - 1)] * (count - 1) + [rare]

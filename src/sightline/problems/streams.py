@@ -182,12 +182,6 @@ class StreamBandit(Problem):
         fields = zip(self.source._fields, self.source, strict=True)
         return {"type": kind, **{name: _plain(value) for name, value in fields}}
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StreamBandit) and self._value() == other._value()
-
-    def __hash__(self) -> int:
-        return hash(self._value())
-
     def _value(self) -> tuple[object, ...]:
         settings = (self.name, self.most, self.d, self.noise, self.likelihood)
         return (*settings, *self.contents.items())
