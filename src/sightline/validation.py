@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import decimal
+import inspect
 import itertools
 import math
 import numbers
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,21 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     raise ValueError(
         f"{name} must be one of {', '.join(map(repr, names))}, got {shown(value)}{hint}"
     )
+
+
+def call_described(
+    known: Mapping[str, Callable[..., Any]], description: Mapping[str, Any], what: str = "type"
+) -> Any:
+    """Call the function or class named by ``"type"`` with the other fields of a description."""
+    fields = dict(description)
+    kind = one_of(what, fields.pop("type", None), known)
+    parameters = inspect.signature(known[kind]).parameters
+    for name in fields:
+        one_of(f"field of {kind}", name, parameters)
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in fields:
+            raise ValueError(f"{kind} needs a value for {name}")
+    return known[kind](**fields)
 
 
 def instance(name: str, value: Any, cls: type, what: str) -> None:

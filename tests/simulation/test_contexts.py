@@ -40,7 +40,7 @@ EVERY = [
 
 
 def test_contexts_come_as_often_as_they_should() -> None:
-    arrivals = PROBLEM.arrivals()
+    arrivals = PROBLEM.world().arrivals
     assert isinstance(arrivals, Arrivals)
     rng = context_stream(5)
     rows = [next_rows(arrivals, sl.LinUCB().start(PROBLEM.model), rng) for _ in range(2000)]
@@ -65,7 +65,7 @@ def test_only_arms_of_the_context_are_played(policy: sl.Policy) -> None:
 
 
 def _split(rounds: float, exact: bool, seed: int) -> Array:
-    arrivals = PROBLEM.arrivals()
+    arrivals = PROBLEM.world().arrivals
     assert isinstance(arrivals, Arrivals)
     arrivals.bests[:] = [0, 2, 5]
     recorder = new_recorder((clock_at(10),), PROBLEM.k)
@@ -93,7 +93,7 @@ def test_beyond_counting_the_shares_are_the_probabilities() -> None:
 def test_checkpoints_on_the_way() -> None:
     state = sl.IDS().start(PROBLEM.model)
     recorder = new_recorder(tuple(map(clock_at, (3, 10, 50))), PROBLEM.k)
-    arrivals, rng = PROBLEM.arrivals(), np.random.default_rng(0)
+    arrivals, rng = PROBLEM.world().arrivals, np.random.default_rng(0)
     offer = block(5, 6, 2)
     after = commit(arrivals, recorder, state, clock_at(2), offer, 5, clock_at(40), rng)
     assert after.t == 40

@@ -8,8 +8,9 @@ A :class:`Choice` says until when it holds.  If ``wake`` is the current round, t
 and learns the outcome.  If ``wake`` lies ahead, the policy commits: until then it plays its best
 arm of every action set and does not learn, so a simulation may jump there.
 
-Shared kernels are for states with an ``estimate``, a ``confidence`` coefficient and
-``alternatives``: they learn by least squares, run the exploitation test of IDS and report on it.
+Shared kernels take states with an ``estimate`` by least squares and, where they need them, a
+``confidence`` coefficient and ``alternatives`` (half-spaces or projections).  They learn, run the
+exploitation test of IDS and report on it.
 
 *Scheduled exploration* draws the round of the next exploration in one step.  While playing x-hat
 changes nothing that is known, every round has the same distribution: another arm with probability
@@ -26,7 +27,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -125,6 +126,10 @@ class Supports:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             flag(name, value)
+
+
+#: Every kind of problem, for policies that leave out few.
+EVERY_KIND = Supports(**dict.fromkeys((kind.name for kind in dataclasses.fields(Supports)), True))
 
 
 class Policy(ABC):
@@ -333,24 +338,21 @@ def check_supports(policy: Policy, model: Model, *, delays: bool = False) -> Non
             raise ValueError(f"{name} needs {needs}; {name}.supports does not declare {field}")
 
 
-def started(policy: Policy, model: Model) -> Any:
+def started(policy: Policy, model: Model, *, delays: bool = False) -> Any:
     """State of a policy before any data, after checking that it can play a model.
 
     A commitment holds in all contexts, so a policy that commits must say what it plays in each.
     """
-    check_supports(policy, model)
+    check_supports(policy, model, delays=delays)
     state = policy.start(model)
     if model.contexts is not None and policy.commits:
-        known = [part.dispatch(type(state)) is not part.dispatch(object) for part in _ON_BESTS]
-        if not any(known):
+        on_best: tuple[Any, ...] = (best_of, inspect)
+        if all(part.dispatch(type(state)) is part.dispatch(object) for part in on_best):
             raise ValueError(
                 f"{type(policy).__name__} commits and does not say to which arm of a context: "
                 "register_policy(..., best_of=...) does"
             )
     return state
-
-
-_ON_BESTS: tuple[Any, ...] = (best_of, inspect)
 
 
 @choose.returns_plainly
@@ -450,30 +452,6 @@ def choose_among(probabilities: Array, clock: Clock, rng: Generator) -> Choice:
     return Choice(arm, probabilities[arm], clock)
 
 
-class StateWithEstimate(Protocol):
-    """A state with estimates by least squares."""
-
-    @property
-    def estimate(self) -> LeastSquares:
-        """Estimates."""
-
-
-class StateWithConfidence(StateWithEstimate, Protocol):
-    """A state with a confidence coefficient beside them."""
-
-    @property
-    def confidence(self) -> Any:
-        """Named tuple of a confidence rule."""
-
-
-class StateWithAlternatives(StateWithConfidence, Protocol):
-    """A state that can run the exploitation test of IDS."""
-
-    @property
-    def alternatives(self) -> Any:
-        """Half-spaces or projections."""
-
-
 def begin(
     model: Model,
     regulariser: float | str,
@@ -502,20 +480,20 @@ def readapt(state: Any) -> None:
 
 
 @compiled
-def learn(state: StateWithConfidence, clock: Clock, arm: int, outcome: Any) -> None:
+def learn(state: Any, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn an outcome by least squares."""
     observe(state.estimate, arm, outcome)
     adapt(state.confidence, state.estimate)
 
 
 @compiled
-def best_on_offer(state: StateWithEstimate, clock: Clock, offer: Any) -> int:
+def best_on_offer(state: Any, clock: Clock, offer: Any) -> int:
     """Empirically best arm of an action set."""
     return first_largest_offered(offer, state.estimate.arms.means)
 
 
 @compiled
-def compare_to_best(state: StateWithAlternatives, offer: Any) -> Comparison:
+def compare_to_best(state: Any, offer: Any) -> Comparison:
     """Compare the arms of an action set with the empirically best of them."""
     best = first_largest_offered(offer, state.estimate.arms.means)
     comparison = compare(state.alternatives, state.estimate, best)
@@ -523,16 +501,14 @@ def compare_to_best(state: StateWithAlternatives, offer: Any) -> Comparison:
 
 
 @compiled
-def settled_before(state: StateWithConfidence, comparison: Comparison, clock: Clock) -> Clock:
+def settled_before(state: Any, comparison: Comparison, clock: Clock) -> Clock:
     """First round >= now at which m_s < beta_{s, t log t} / 2, the exploitation test failing."""
     log_det = state.estimate.learned.log_det[0]
     return next_exploration(state.confidence, log_det, comparison.least, clock)
 
 
 @compiled
-def evidence_of(
-    state: StateWithConfidence, comparison: Comparison, clock: Clock, wake: Clock
-) -> Evidence:
+def evidence_of(state: Any, comparison: Comparison, clock: Clock, wake: Clock) -> Evidence:
     """m_s against beta_{s, t log t} / 2."""
     log_det = state.estimate.learned.log_det[0]
     beta = global_beta(state.confidence, log_det, log_round(clock))
@@ -540,13 +516,13 @@ def evidence_of(
 
 
 @compiled
-def report(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
+def report(state: Any, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta_{s, t log t} / 2, for a policy that never acts on it."""
     return evidence_of(state, compare_to_best(state, offer), clock, clock)
 
 
 @compiled
-def report_commitment(state: StateWithAlternatives, clock: Clock, offer: Any) -> Evidence:
+def report_commitment(state: Any, clock: Clock, offer: Any) -> Evidence:
     """Report m_s against beta_{s, t log t} / 2, and until when x-hat is settled."""
     comparison = compare_to_best(state, offer)
     return evidence_of(state, comparison, clock, settled_before(state, comparison, clock))

@@ -44,7 +44,7 @@ from numpy.random import Generator
 
 from sightline.core.action_set import ActionSet, withhold
 from sightline.core.clock import Clock
-from sightline.core.linalg import Array, Ints
+from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.core.persistence import none_if_unknown, persists
 from sightline.core.posterior.cells import (
@@ -66,14 +66,7 @@ from sightline.core.posterior.gains import (
     row_variance,
     variance,
 )
-from sightline.core.posterior.gaussian import (
-    Posterior,
-    absorb,
-    best_under,
-    posterior_for,
-    posterior_mean,
-    show_rows,
-)
+from sightline.core.posterior.gaussian import Posterior, best_under, posterior_for, posterior_mean
 from sightline.core.posterior.samples import fixed_samples, samples_size
 from sightline.core.ratio import SAMPLING, Mixture, least_ratio
 from sightline.jit import compiled
@@ -86,6 +79,7 @@ from sightline.policies.base import (
     register_policy,
     spread,
 )
+from sightline.policies.thompson import learn_posterior, show_posterior
 from sightline.validation import LARGEST, affordable, integer, one_of, scale, shown
 
 BAYESIAN_INFORMATION = ("variance", "mutual-information")
@@ -158,10 +152,16 @@ class BayesianIDS(Policy):
         if angular and d != 2:
             raise ValueError(f'posterior="angular" needs arms in the plane, got dimension {d}')
         self._check_size(d)
-        vertices = hull_around(model.rewards) if angular else _vertices(model)
+        fixed = model.contexts is None and not model.stream
+        if angular:
+            vertices = hull_around(model.rewards)
+        elif fixed:  # arms that can be best
+            vertices = hull_vertices(model.rewards)
+        else:  # space for the largest action set
+            sizes = [model.stream] if model.contexts is None else np.diff(model.contexts.starts)
+            vertices = np.arange(max(sizes))
         c = vertices.size
         posterior = posterior_for(model, self.prior_std)
-        fixed = model.contexts is None and not model.stream
         return BayesianState(
             posterior=posterior,
             source=plane_angles(c) if angular else fixed_samples(int(self.samples), d, c),
@@ -184,15 +184,6 @@ class BayesianIDS(Policy):
         return mutual_information(c, unit / model.weights)
 
 
-def _vertices(model: Model) -> Ints:
-    """Arms that can be best, or space for those of the largest action set."""
-    if model.stream:
-        return np.arange(model.stream)
-    if model.contexts is not None:
-        return np.arange(int(np.diff(model.contexts.starts).max()))
-    return hull_vertices(model.rewards)
-
-
 @persists()
 class BayesianState(NamedTuple):
     """Posterior, the rules of a configuration, and a workspace."""
@@ -208,7 +199,6 @@ class BayesianState(NamedTuple):
 
 @compiled
 def _choose(state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
-    """Draw from the IDS distribution."""
     return choose_from(bayesian_mixture(state, offer), clock, rng)
 
 
@@ -240,12 +230,6 @@ def current_bayesian_gains(state: BayesianState, offer: ActionSet) -> None:
 
 
 @compiled
-def _update(state: BayesianState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Posterior after one more observation."""
-    absorb(state.posterior, arm, outcome)
-
-
-@compiled
 def _inspect(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
     """Report the best arm of the posterior mean, without a confidence level."""
     theta = state.cells.theta
@@ -257,21 +241,14 @@ def _inspect(state: BayesianState, clock: Clock, offer: ActionSet) -> Evidence:
 def _probabilities(
     state: BayesianState, clock: Clock, offer: ActionSet, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the action probabilities of this round."""
     spread(bayesian_mixture(state, offer), probabilities)
-
-
-@compiled
-def _show(state: BayesianState, rows: Array, start: int, stop: int) -> None:
-    """Put new arms into the table."""
-    show_rows(state.posterior, rows, start, stop)
 
 
 register_policy(
     BayesianState,
     choose=_choose,
-    update=_update,
+    update=learn_posterior,
     inspect=_inspect,
     probabilities=_probabilities,
-    show=_show,
+    show=show_posterior,
 )

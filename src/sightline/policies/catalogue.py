@@ -32,7 +32,7 @@ from sightline.policies.solid import SOLID as SOLID
 from sightline.policies.stakes import Stakes as Stakes
 from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
 from sightline.policies.top_two import TopTwo as TopTwo
-from sightline.validation import one_of
+from sightline.validation import call_described
 
 POLICIES: dict[str, type[Policy]] = {
     name: value
@@ -42,10 +42,7 @@ POLICIES: dict[str, type[Policy]] = {
 
 PARTS: dict[str, type] = {
     **POLICIES,
-    "LogDet": LogDet,
-    "LogLog": LogLog,
-    "FixedBeta": FixedBeta,
-    "Polytope": Polytope,
+    **{cls.__name__: cls for cls in (LogDet, LogLog, FixedBeta, Polytope)},
 }
 
 
@@ -66,18 +63,8 @@ def _plain(value: Any) -> Any:
 
 def build(description: dict[str, Any]) -> Any:
     """Inverse of :func:`describe` for what the library knows."""
-    fields = dict(description)
-    cls = PARTS[one_of("type", fields.pop("type", None), PARTS)]
-    known = [field.name for field in dataclasses.fields(cls)]
-    for name in fields:
-        one_of(f"field of {cls.__name__}", name, known)
-    for field in dataclasses.fields(cls):
-        needed = field.default is field.default_factory is dataclasses.MISSING
-        if needed and field.name not in fields:
-            raise ValueError(f"{cls.__name__} needs a value for {field.name}")
-    return cls(
-        **{
-            name: build(value) if isinstance(value, dict) else value
-            for name, value in fields.items()
-        }
-    )
+    fields = {
+        name: build(value) if isinstance(value, dict) else value
+        for name, value in description.items()
+    }
+    return call_described(PARTS, fields)

@@ -26,16 +26,11 @@ Cost per exploration round: as IDS with the arms of all contexts, O(p (k d + d^2
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.random import Generator
 
-from sightline.core.action_set import (
-    ActionSet,
-    first_largest_between,
-    first_largest_offered,
-    withhold,
-)
+from sightline.core.action_set import ActionSet, first_largest_between, first_largest_offered
 from sightline.core.alternatives import (
     Comparison,
     HalfSpaces,
@@ -44,7 +39,6 @@ from sightline.core.alternatives import (
     restrict_alternatives,
 )
 from sightline.core.clock import Clock, is_before, tick
-from sightline.core.confidence import local_beta
 from sightline.core.context_distribution import (
     ContextDistribution,
     context_distribution,
@@ -54,11 +48,11 @@ from sightline.core.context_distribution import (
 )
 from sightline.core.contextual_ratio import Marginal, marginal, of_context, walk_chains
 from sightline.core.estimate import LeastSquares
-from sightline.core.gains import LearningRate, Round, Workspace, check_weights, gains_on_offer
-from sightline.core.gaps import gap_estimates, optimistic_arm, upper_bound
+from sightline.core.gains import LearningRate, Workspace
+from sightline.core.gaps import upper_bound
 from sightline.core.linalg import Array
 from sightline.core.model import Model
-from sightline.core.ratio import Mixture, least_ratio
+from sightline.core.ratio import Mixture
 from sightline.jit import compiled
 from sightline.policies.base import (
     Choice,
@@ -72,14 +66,7 @@ from sightline.policies.base import (
     settled_before,
     spread,
 )
-from sightline.validation import LARGEST
-
-if TYPE_CHECKING:
-    from sightline.policies.ids import IDSState
-
-
-#: Contexts whose information ratio is minimised: all of them together, or the present one.
-RATIO_OF = ("contextual", "conditional")
+from sightline.policies.ids import IDSState, ids_distribution, weigh
 
 
 class ContextIDSState(NamedTuple):
@@ -99,11 +86,14 @@ class ContextIDSState(NamedTuple):
 
 
 def in_contexts(
-    state: IDSState, model: Model, ratio_of: str, *, estimated: bool
+    state: IDSState, model: Model, conditional: bool, estimated: bool
 ) -> ContextIDSState:
     """State with the same estimates and rules, for the contexts of a model."""
     contexts = model.contexts
     assert contexts is not None
+    frequencies = context_distribution(contexts, estimated)
+    if model.stream:
+        frequencies = sample_of_sets(model)
     return ContextIDSState(
         estimate=state.estimate,
         confidence=state.confidence,
@@ -112,10 +102,8 @@ def in_contexts(
         learning_rate=state.learning_rate,
         gain_rule=state.gain_rule,
         sampling=state.sampling,
-        conditional=ratio_of == "conditional",
-        frequencies=sample_of_sets(model)
-        if model.stream
-        else context_distribution(contexts, estimated),
+        conditional=conditional,
+        frequencies=frequencies,
         chain=marginal(len(contexts)),
         work=state.work,
     )
@@ -150,34 +138,17 @@ def ids_distribution_of(
     state: ContextIDSState, comparison: Comparison, clock: Clock, offer: ActionSet
 ) -> Mixture:
     """mu_s of the present context; x-hat twice, with probability 1, where nothing is learned."""
-    estimate, work, best = state.estimate, state.work, comparison.best
-    weighed = estimate.arms.everything
     if state.conditional:
-        weighed = offer
         comparison = restrict_alternatives(offer, state.alternatives, comparison)
         if is_before(clock, settled_before(state, comparison, clock)):
-            return Mixture(best, best, 1.0, 0.0)
-    # beta_{s, s^2}, and the UCB arm
-    learned = estimate.learned
-    beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
-    ucb_arm = optimistic_arm(estimate, beta, weighed)
-    round_ = Round(
-        estimate, state.alternatives, comparison, beta, ucb_arm, state.learning_rate, work
-    )
-    # Delta-hat_s(c, a)
-    if state.conditional:
-        gap_estimates(state.gap_rule, round_, work.gaps)
-    else:
-        _value_gaps_by_context(state, beta)
-    # q_s(c, z) and I_s(c, a)
-    gains_on_offer(state.gain_rule, round_, weighed)
-    # mu_s minimises the ratio of the present context, or of all
-    if state.conditional:
-        withhold(offer, work.gaps, LARGEST)
-        check_weights(state.gap_rule, work.gaps)
-        return least_ratio(state.sampling, work.gaps, work.gains, best)
+            return Mixture(comparison.best, comparison.best, 1.0, 0.0)
+        return ids_distribution(state, comparison, offer)[0]
+    # I_s(c, a), and Delta-hat_s(c, a), which compares with the arms of the same context only
+    beta = weigh(state, comparison, state.estimate.arms.everything)[0]
+    _value_gaps_by_context(state, beta)
+    # mu_s minimises the ratio of all contexts together
     starts, probabilities = state.alternatives.starts, state.frequencies.probabilities
-    walk = walk_chains(state.chain, starts, probabilities, work.gaps, work.gains)
+    walk = walk_chains(state.chain, starts, probabilities, state.work.gaps, state.work.gains)
     return of_context(state.chain, walk, offer.context)
 
 

@@ -53,47 +53,6 @@ DESIGN_TOLERANCE = 0.01
 _LARGEST_EXPONENT = 700.0
 
 
-class Schedule(NamedTuple):
-    """What lengths of batches and levels of tests depend on."""
-
-    horizon: float  # inf if too large for a float
-    log_horizon: float
-    gamma: float
-    noise_variance: float
-
-
-@persists("remaining", "planned", "told", "length", "batch", "next_arm", "settled")
-class E4State(NamedTuple):
-    """Estimates from all batches, and the plan of the current one."""
-
-    estimate: LeastSquares
-    schedule: Schedule
-    goal: Target
-    alternatives: HalfSpaces
-    design: Design
-    remaining: Array  # (k,) 1 for an arm that may be best, else 0
-    planned: Array  # (k,) pulls in this batch
-    told: Array  # (k,) rewards told in this batch
-    length: Array  # (1,) of the current design
-    batch: Ints  # (1,)
-    next_arm: Ints  # (1,)
-    settled: Ints  # (1,): 1 if it is
-    weights: Array  # (k,) of an observation of each arm
-    scales: Array  # scratch (k,)
-
-
-@invariant(E4State)
-def _check(state: E4State, name: str) -> None:
-    indices(f"{name}.next_arm", state.next_arm, len(state.remaining))
-    indices(f"{name}.settled", state.settled, 2)
-    whole(f"{name}.remaining", state.remaining, 2.0)
-    whole(f"{name}.told", state.told)
-    within(f"{name}.planned", state.planned, 0.0)
-    within(f"{name}.length", state.length, 0.0)
-    if not state.remaining.any():
-        raise ValueError(f"{name}.remaining must name an arm that may be best, got none")
-
-
 @dataclass(frozen=True)
 class E4(Policy):
     """Batches of designs and one of the optimal allocation, then a commitment.
@@ -138,7 +97,10 @@ class E4(Policy):
         horizon = float(self.horizon) if log_horizon < _LARGEST_EXPONENT else math.inf
         state = E4State(
             estimate=estimate,
-            schedule=Schedule(horizon, log_horizon, float(self.gamma), model.noise_std**2),
+            horizon=horizon,
+            log_horizon=log_horizon,
+            gamma=float(self.gamma),
+            noise_variance=model.noise_std**2,
             goal=target(weights, 0.0),
             alternatives=half_spaces(k),
             design=design(k, d),
@@ -156,6 +118,41 @@ class E4(Policy):
         return state
 
 
+@persists("remaining", "planned", "told", "length", "batch", "next_arm", "settled")
+class E4State(NamedTuple):
+    """Estimates from all batches, and the plan of the current one."""
+
+    estimate: LeastSquares
+    horizon: float  # inf if too large for a float
+    log_horizon: float
+    gamma: float
+    noise_variance: float
+    goal: Target
+    alternatives: HalfSpaces
+    design: Design
+    remaining: Array  # (k,) 1 for an arm that may be best, else 0
+    planned: Array  # (k,) pulls in this batch
+    told: Array  # (k,) rewards told in this batch
+    length: Array  # (1,) of the current design
+    batch: Ints  # (1,)
+    next_arm: Ints  # (1,)
+    settled: Ints  # (1,): 1 if it is
+    weights: Array  # (k,) of an observation of each arm
+    scales: Array  # scratch (k,)
+
+
+@invariant(E4State)
+def _check(state: E4State, name: str) -> None:
+    indices(f"{name}.next_arm", state.next_arm, len(state.remaining))
+    indices(f"{name}.settled", state.settled, 2)
+    whole(f"{name}.remaining", state.remaining, 2.0)
+    whole(f"{name}.told", state.told)
+    within(f"{name}.planned", state.planned, 0.0)
+    within(f"{name}.length", state.length, 0.0)
+    if not state.remaining.any():
+        raise ValueError(f"{name}.remaining must name an arm that may be best, got none")
+
+
 @compiled
 def _choose(state: E4State, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the next arm of the plan, or the settled one permanently."""
@@ -168,7 +165,7 @@ def _update(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
     if state.settled[0] == 1:
         return
     observe(state.estimate, arm, outcome)
-    if state.estimate.learned.rounds[0] >= state.schedule.horizon:
+    if state.estimate.learned.rounds[0] >= state.horizon:
         _settle(state, _best_remaining(state))
         return
     state.told[arm] += 1.0
@@ -177,18 +174,93 @@ def _update(state: E4State, clock: Clock, arm: int, outcome: Any) -> None:
         _end_batch(state)
 
 
-@compiled
-def _inspect(state: E4State, clock: Clock, offer: Any) -> Evidence:
-    """Report what batch 2 ends with: m_s against sigma^2 (d/2 log t + log T) / 2.
+@compiled_apart
+def _end_batch(state: E4State) -> None:
+    """Test after batch 2, drop arms after later ones, and go on."""
+    if state.batch[0] == 2:
+        best = best_arm(state.estimate)
+        if 0.5 * compare(state.alternatives, state.estimate, best).least > _level(state):
+            _settle(state, best)
+            return
+    elif state.batch[0] > 2:
+        _drop(state)
+    _begin_batch(state)
 
-    If only the best arm and its equals are left, evidence is infinite.
-    """
+
+@compiled
+def _drop(state: E4State) -> None:
+    """Drop arms that fall short of the best by more than 2 eps, eps^2 = d log(k T^2) / length."""
+    k, d = state.estimate.arms.rewards.shape
+    level = d * (math.log(k) + 2.0 * state.log_horizon)
+    margin = 2.0 * math.sqrt(state.noise_variance * level / state.length[0])
     best = _best_remaining(state)
-    evidence = 0.5 * compare(state.alternatives, state.estimate, best).least
+    for x in range(k):
+        if state.estimate.arms.means[x] < state.estimate.arms.means[best] - margin:
+            state.remaining[x] = 0.0
+
+
+@compiled_apart
+def _begin_batch(state: E4State) -> None:
+    """Plan the next batch, or settle if one arm is left."""
+    best = _best_remaining(state)
     if _is_alone(state, best):
-        evidence = math.inf
-    wake = never() if state.settled[0] == 1 else clock
-    return Evidence(best, evidence, _level(state), wake)
+        _settle(state, best)
+        return
+    state.batch[0] += 1
+    if state.batch[0] == 2:
+        _plan_allocation(state)
+    else:
+        _plan_design(state)
+    for x in range(state.told.shape[0]):
+        state.told[x] = 0.0
+    state.next_arm[0] = first_lacking(state.told, state.planned, 0)
+
+
+@compiled
+def _plan_design(state: E4State) -> None:
+    """2 pi(x) g / d times sqrt(T) pulls in batch 1, (log T)^(1 + gamma) in 3, then T^(1 - 2^-l)."""
+    batch = state.batch[0]
+    log_length = 0.5 * state.log_horizon
+    if batch == 3:
+        log_length = _polylogarithm(state)
+    elif batch > 3:
+        log_length = (1.0 - math.pow(0.5, batch - 3)) * state.log_horizon
+    state.length[0] = math.exp(min(log_length, _LARGEST_EXPONENT))
+    for x in range(state.scales.shape[0]):
+        state.scales[x] = state.remaining[x] * state.weights[x]
+    actions = state.estimate.arms.rewards
+    optimal_design(state.design, actions, state.scales, DESIGN_TOLERANCE)
+    worst = largest_reward_leverage(state.design, state.scales, state.weights)
+    scale = 2.0 * worst / state.design.spanner.rank[0] * state.length[0]
+    for x in range(state.planned.shape[0]):
+        state.planned[x] = np.ceil(scale * state.design.weights[x])
+
+
+@compiled
+def _plan_allocation(state: E4State) -> None:
+    """Plan the allocation at level 2 a log T, at most min((log T)^(1 + gamma), T / (2 k)) each."""
+    k, d = state.estimate.arms.rewards.shape
+    log_t = state.log_horizon
+    log_log_t = math.log(log_t)
+    slack = (1.0 + 1.0 / log_log_t) * (1.0 + d * log_log_t / log_t)
+    level = 2.0 * state.noise_variance * slack * log_t
+    log_most = min(_polylogarithm(state), log_t - math.log(2.0 * k))
+    most = math.exp(min(log_most, _LARGEST_EXPONENT))
+    find_allocation(state.goal, state.estimate)
+    for x in range(k):
+        state.planned[x] = np.ceil(min(level * state.goal.allocation[x], most))
+
+
+@compiled
+def _polylogarithm(state: E4State) -> float:
+    """Logarithm of (log T)^(1 + gamma)."""
+    return (1.0 + state.gamma) * math.log(state.log_horizon)
+
+
+@compiled
+def _settle(state: E4State, best: int) -> None:
+    state.next_arm[0] = best
+    state.settled[0] = 1
 
 
 @compiled
@@ -210,98 +282,22 @@ def _level(state: E4State) -> float:
     """sigma^2 log(t^(d/2) T) / 2, t rounds having been played."""
     rounds = float(max(state.estimate.learned.rounds[0], 1))
     growth = 0.5 * state.estimate.arms.rewards.shape[1] * math.log(rounds)
-    level: float = 0.5 * state.schedule.noise_variance * (growth + state.schedule.log_horizon)
+    level: float = 0.5 * state.noise_variance * (growth + state.log_horizon)
     return level
 
 
-@compiled_apart
-def _begin_batch(state: E4State) -> None:
-    """Plan the next batch, or settle if one arm is left."""
+@compiled
+def _inspect(state: E4State, clock: Clock, offer: Any) -> Evidence:
+    """Report what batch 2 ends with: m_s against sigma^2 (d/2 log t + log T) / 2.
+
+    If only the best arm and its equals are left, evidence is infinite.
+    """
     best = _best_remaining(state)
+    evidence = 0.5 * compare(state.alternatives, state.estimate, best).least
     if _is_alone(state, best):
-        _settle(state, best)
-        return
-    state.batch[0] += 1
-    if state.batch[0] == 2:
-        _plan_allocation(state)
-    else:
-        _plan_design(state)
-    for x in range(state.told.shape[0]):
-        state.told[x] = 0.0
-    state.next_arm[0] = first_lacking(state.told, state.planned, 0)
-
-
-@compiled
-def _settle(state: E4State, best: int) -> None:
-    state.next_arm[0] = best
-    state.settled[0] = 1
-
-
-@compiled
-def _polylogarithm(schedule: Schedule) -> float:
-    """Logarithm of (log T)^(1 + gamma)."""
-    return (1.0 + schedule.gamma) * math.log(schedule.log_horizon)
-
-
-@compiled
-def _plan_design(state: E4State) -> None:
-    """2 pi(x) g / d times sqrt(T) pulls in batch 1, (log T)^(1 + gamma) in 3, then T^(1 - 2^-l)."""
-    batch = state.batch[0]
-    log_length = 0.5 * state.schedule.log_horizon
-    if batch == 3:
-        log_length = _polylogarithm(state.schedule)
-    elif batch > 3:
-        log_length = (1.0 - math.pow(0.5, batch - 3)) * state.schedule.log_horizon
-    state.length[0] = math.exp(min(log_length, _LARGEST_EXPONENT))
-    for x in range(state.scales.shape[0]):
-        state.scales[x] = state.remaining[x] * state.weights[x]
-    actions = state.estimate.arms.rewards
-    optimal_design(state.design, actions, state.scales, DESIGN_TOLERANCE)
-    worst = largest_reward_leverage(state.design, state.scales, state.weights)
-    scale = 2.0 * worst / state.design.spanner.rank[0] * state.length[0]
-    for x in range(state.planned.shape[0]):
-        state.planned[x] = np.ceil(scale * state.design.weights[x])
-
-
-@compiled
-def _plan_allocation(state: E4State) -> None:
-    """Plan the allocation at level 2 a log T, at most min((log T)^(1 + gamma), T / (2 k)) each."""
-    schedule = state.schedule
-    k, d = state.estimate.arms.rewards.shape
-    log_t = schedule.log_horizon
-    log_log_t = math.log(log_t)
-    slack = (1.0 + 1.0 / log_log_t) * (1.0 + d * log_log_t / log_t)
-    level = 2.0 * schedule.noise_variance * slack * log_t
-    log_most = min(_polylogarithm(schedule), log_t - math.log(2.0 * k))
-    most = math.exp(min(log_most, _LARGEST_EXPONENT))
-    find_allocation(state.goal, state.estimate)
-    for x in range(k):
-        state.planned[x] = np.ceil(min(level * state.goal.allocation[x], most))
-
-
-@compiled_apart
-def _end_batch(state: E4State) -> None:
-    """Test after batch 2, drop arms after later ones, and go on."""
-    if state.batch[0] == 2:
-        best = best_arm(state.estimate)
-        if 0.5 * compare(state.alternatives, state.estimate, best).least > _level(state):
-            _settle(state, best)
-            return
-    elif state.batch[0] > 2:
-        _drop(state)
-    _begin_batch(state)
-
-
-@compiled
-def _drop(state: E4State) -> None:
-    """Drop arms that fall short of the best by more than 2 eps, eps^2 = d log(k T^2) / length."""
-    k, d = state.estimate.arms.rewards.shape
-    level = d * (math.log(k) + 2.0 * state.schedule.log_horizon)
-    margin = 2.0 * math.sqrt(state.schedule.noise_variance * level / state.length[0])
-    best = _best_remaining(state)
-    for x in range(k):
-        if state.estimate.arms.means[x] < state.estimate.arms.means[best] - margin:
-            state.remaining[x] = 0.0
+        evidence = math.inf
+    wake = never() if state.settled[0] == 1 else clock
+    return Evidence(best, evidence, _level(state), wake)
 
 
 register_policy(E4State, choose=_choose, update=_update, inspect=_inspect)

@@ -5,11 +5,11 @@ allocation for the gaps estimated so far, computed once, is played in turn, and 
 arm of the warm-up.  If a mean moves further than the warm-up allows, the allocation
 was wrong: all data are discarded and LinUCB takes over.
 
-Guarantees: regret c* log n + o(log n) (Lattimore, Szepesvari, AISTATS 2017, theorem 8); the warm-up
-of order sqrt(log n) is far too short at any horizon of practice (at n = 10^5 it has 4 pulls of each
-member), so that with unit noise some runs stay with a wrong arm.  It shows that the
-lower bound can be reached.  The original continues to compare means while it exploits; here
-the exploitation is a permanent commitment, and its data are not used.
+Guarantees: regret c* log n + o(log n), so the lower bound can be reached (Lattimore, Szepesvari,
+AISTATS 2017, theorem 8).  In practice the warm-up of order sqrt(log n) is far too short: at
+n = 10^5 it has 4 pulls of each member, and with unit noise some runs stay with a wrong arm.  The
+original continues to compare means while it exploits; here the exploitation is a permanent
+commitment, and its data are not used.
 
 The horizon n sets the warm-up, the level of the allocation and that of the recovery.  A run may be
 longer: the commitment is permanent, and a recovery has the error probability 1/n.
@@ -47,30 +47,6 @@ from sightline.jit import compiled
 from sightline.policies.base import Choice, Evidence, Policy, Supports, register_policy
 
 _WARM_UP, _ALLOCATION, _RECOVERY, _SETTLED = range(4)
-
-
-@persists("means", "tolerance", "phase", "next_arm")
-class ExploreThenAllocateState(NamedTuple):
-    """Estimates, what the warm-up found, and the arm for the next round."""
-
-    estimate: LeastSquares
-    level: Threshold
-    goal: Target
-    alternatives: HalfSpaces  # for reports only
-    members: Ints  # (d,) arms of the warm-up
-    times: float  # pulls of each
-    means: Array  # (k,) at the end of the warm-up
-    tolerance: Array  # (1,) 2 eps_n: how far means may move from these
-    phase: Ints  # (1,)
-    next_arm: Ints  # (1,)
-
-
-@invariant(ExploreThenAllocateState)
-def _check(state: ExploreThenAllocateState, name: str) -> None:
-    indices(f"{name}.next_arm", state.next_arm, len(state.means))
-    indices(f"{name}.phase", state.phase, 4)
-    within(f"{name}.means", state.means, ends=False)
-    within(f"{name}.tolerance", state.tolerance, 0.0)
 
 
 @dataclass(frozen=True)
@@ -120,6 +96,30 @@ class ExploreThenAllocate(Policy):
         return state
 
 
+@persists("means", "tolerance", "phase", "next_arm")
+class ExploreThenAllocateState(NamedTuple):
+    """Estimates, what the warm-up found, and the arm for the next round."""
+
+    estimate: LeastSquares
+    level: Threshold
+    goal: Target
+    alternatives: HalfSpaces  # for reports only
+    members: Ints  # (d,) arms of the warm-up
+    times: float  # pulls of each
+    means: Array  # (k,) at the end of the warm-up
+    tolerance: Array  # (1,) 2 eps_n: how far means may move from these
+    phase: Ints  # (1,)
+    next_arm: Ints  # (1,)
+
+
+@invariant(ExploreThenAllocateState)
+def _check(state: ExploreThenAllocateState, name: str) -> None:
+    indices(f"{name}.next_arm", state.next_arm, len(state.means))
+    indices(f"{name}.phase", state.phase, 4)
+    within(f"{name}.means", state.means, ends=False)
+    within(f"{name}.tolerance", state.tolerance, 0.0)
+
+
 @compiled
 def _choose(state: ExploreThenAllocateState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the arm planned by the last update, or the settled one permanently."""
@@ -139,20 +139,11 @@ def _update(state: ExploreThenAllocateState, clock: Clock, arm: int, outcome: An
 
 
 @compiled
-def _inspect(state: ExploreThenAllocateState, clock: Clock, offer: Any) -> Evidence:
-    """Report m_s against sigma^2 f_n / 2, the aim of the allocation.
-
-    The best arm is that of the warm-up while its allocation is followed; evidence is 0 if the
-    data now favour another.
-    """
-    best = best_arm(state.estimate)
-    evidence = 0.5 * compare(state.alternatives, state.estimate, best).least
-    phase = state.phase[0]
-    if phase in (_ALLOCATION, _SETTLED) and best != state.goal.best[0]:
-        best = int(state.goal.best[0])
-        evidence = 0.0
-    wake = never() if phase == _SETTLED else clock
-    return Evidence(best, evidence, 0.5 * full_level(state.level), wake)
+def _has_moved(state: ExploreThenAllocateState) -> bool:
+    for x in range(state.means.shape[0]):
+        if abs(state.estimate.arms.means[x] - state.means[x]) > state.tolerance[0]:
+            return True
+    return False
 
 
 @compiled
@@ -186,14 +177,6 @@ def _end_warm_up(state: ExploreThenAllocateState) -> None:
 
 
 @compiled
-def _has_moved(state: ExploreThenAllocateState) -> bool:
-    for x in range(state.means.shape[0]):
-        if abs(state.estimate.arms.means[x] - state.means[x]) > state.tolerance[0]:
-            return True
-    return False
-
-
-@compiled
 def _next_in_turn(state: ExploreThenAllocateState) -> None:
     """Next arm with N(x) <= T(x), which is infinite for x-hat; settle if there is no other."""
     full = full_level(state.level)
@@ -210,6 +193,23 @@ def _next_in_turn(state: ExploreThenAllocateState) -> None:
     state.next_arm[0] = following
     if lacking == 1 and following == best:
         state.phase[0] = _SETTLED
+
+
+@compiled
+def _inspect(state: ExploreThenAllocateState, clock: Clock, offer: Any) -> Evidence:
+    """Report m_s against sigma^2 f_n / 2, the aim of the allocation.
+
+    The best arm is that of the warm-up while its allocation is followed; evidence is 0 if the
+    data now favour another.
+    """
+    best = best_arm(state.estimate)
+    evidence = 0.5 * compare(state.alternatives, state.estimate, best).least
+    phase = state.phase[0]
+    if phase in (_ALLOCATION, _SETTLED) and best != state.goal.best[0]:
+        best = int(state.goal.best[0])
+        evidence = 0.0
+    wake = never() if phase == _SETTLED else clock
+    return Evidence(best, evidence, 0.5 * full_level(state.level), wake)
 
 
 register_policy(ExploreThenAllocateState, choose=_choose, update=_update, inspect=_inspect)

@@ -52,70 +52,6 @@ from sightline.validation import scale
 _LOG_2 = math.log(2.0)
 
 
-class GapLevel(NamedTuple):
-    """c^2 sigma^2 f(t): what the squared gap over the squared width must reach."""
-
-    factor: float  # c^2 sigma^2
-    log_arms: float
-
-
-@compiled
-def _level(log_arms: float, log_t: float) -> float:
-    """f(t), for t of at least 2."""
-    return max(log_t, _LOG_2) + 2.0 * log_arms
-
-
-@compiled
-def _gap_level(rule: GapLevel, log_det: float, log_t: float) -> float:
-    return rule.factor * _level(rule.log_arms, log_t)
-
-
-@compiled
-def _gap_level_of_sweeps(rule: GapLevel, log_det: float, s: int) -> float:
-    return _gap_level(rule, log_det, math.log(s))
-
-
-@compiled
-def _gap_suffices_until(rule: GapLevel, log_det: float, evidence: float) -> float:
-    log_t = evidence / rule.factor - 2.0 * rule.log_arms
-    return log_t if log_t >= _LOG_2 else -math.inf
-
-
-register_confidence(
-    GapLevel, local=_gap_level_of_sweeps, overall=_gap_level, settled=_gap_suffices_until
-)
-
-
-class SweepLevel(NamedTuple):
-    """log(t^(2/3) f(t)): what the logarithm of the number of sweeps must reach."""
-
-    log_arms: float
-
-
-@compiled
-def _sweep_level(rule: SweepLevel, log_det: float, log_t: float) -> float:
-    return 2.0 / 3.0 * log_t + math.log(_level(rule.log_arms, log_t))
-
-
-@compiled
-def _sweep_level_of_sweeps(rule: SweepLevel, log_det: float, s: int) -> float:
-    return _sweep_level(rule, log_det, math.log(s))
-
-
-register_confidence(SweepLevel, local=_sweep_level_of_sweeps, overall=_sweep_level)
-
-
-@persists()
-class GCBState(NamedTuple):
-    """Estimates from sweeps, and the two levels."""
-
-    estimate: LeastSquares
-    alternatives: HalfSpaces
-    members: Ints  # arms of a sweep
-    confidence: GapLevel
-    sweep_level: SweepLevel
-
-
 @dataclass(frozen=True)
 class GCB(Policy):
     """Sweeps of a global observer set, until one arm stands out.
@@ -153,6 +89,72 @@ class GCB(Policy):
             confidence=GapLevel((self.constant * model.noise_std) ** 2, math.log(k)),
             sweep_level=SweepLevel(math.log(k)),
         )
+
+
+class GapLevel(NamedTuple):
+    """c^2 sigma^2 f(t): what the squared gap over the squared width must reach."""
+
+    factor: float  # c^2 sigma^2
+    log_arms: float
+
+
+@compiled
+def _level(log_arms: float, log_t: float) -> float:
+    """f(t), for t of at least 2."""
+    return max(log_t, _LOG_2) + 2.0 * log_arms
+
+
+@compiled
+def _gap_level(rule: GapLevel, log_det: float, log_t: float) -> float:
+    return rule.factor * _level(rule.log_arms, log_t)
+
+
+@compiled
+def _gap_suffices_until(rule: GapLevel, log_det: float, evidence: float) -> float:
+    log_t = evidence / rule.factor - 2.0 * rule.log_arms
+    return log_t if log_t >= _LOG_2 else -math.inf
+
+
+# GCB has no local levels: what is registered for them is never called
+register_confidence(GapLevel, local=_gap_level, overall=_gap_level, settled=_gap_suffices_until)
+
+
+class SweepLevel(NamedTuple):
+    """log(t^(2/3) f(t)): what the logarithm of the number of sweeps must reach."""
+
+    log_arms: float
+
+
+@compiled
+def _sweep_level(rule: SweepLevel, log_det: float, log_t: float) -> float:
+    return 2.0 / 3.0 * log_t + math.log(_level(rule.log_arms, log_t))
+
+
+register_confidence(SweepLevel, local=_sweep_level, overall=_sweep_level)
+
+
+@persists()
+class GCBState(NamedTuple):
+    """Estimates from sweeps, and the two levels."""
+
+    estimate: LeastSquares
+    alternatives: HalfSpaces
+    members: Ints  # arms of a sweep
+    confidence: GapLevel
+    sweep_level: SweepLevel
+
+
+@compiled
+def _choose(state: GCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Continue a sweep, or play x-hat as long as one of the tests holds."""
+    arm = next_of_sweep(state.estimate, state.members)[0]
+    if arm < 0:
+        comparison = compare_to_best(state, offer)
+        wake = _exploits_until(state, _gap_evidence(state), clock)
+        if is_before(clock, wake):
+            return Choice(comparison.best, 1.0, wake)
+        arm = int(state.members[0])
+    return Choice(arm, 1.0, clock)
 
 
 @compiled
@@ -196,19 +198,6 @@ def _exploits_until(state: GCBState, evidence: float, clock: Clock) -> Clock:
         if is_before(wake, second):
             return second
     return wake
-
-
-@compiled
-def _choose(state: GCBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Continue a sweep, or play x-hat as long as one of the tests holds."""
-    arm = next_of_sweep(state.estimate, state.members)[0]
-    if arm < 0:
-        comparison = compare_to_best(state, offer)
-        wake = _exploits_until(state, _gap_evidence(state), clock)
-        if is_before(clock, wake):
-            return Choice(comparison.best, 1.0, wake)
-        arm = int(state.members[0])
-    return Choice(arm, 1.0, clock)
 
 
 @compiled

@@ -24,9 +24,8 @@ commits.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,29 +43,11 @@ from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_sp
 from sightline.core.linalg import Array
 from sightline.core.model import Model
 from sightline.jit import callable_for, compiled
-from sightline.policies.base import Choice, Policy, Supports, begin, register_policy, report
+from sightline.policies.base import EVERY_KIND, Choice, Policy, begin, register_policy, report
 from sightline.validation import one_of, scale
 
 _WIDTHS = ("asymptotic", "proven")
 _HALF_RANGE = 0.5  # the sub-Gaussian parameter of rewards in [0, 1]
-
-
-class Width(NamedTuple):
-    """rho(t): asymptotic, or proven where there is a confidence rule."""
-
-    sigma: float  # sigma_max
-    ratio: float  # k_mu / c_mu
-    confidence: Any = None
-
-
-class GLMUCBState(NamedTuple):
-    """Estimates from all rounds, and V."""
-
-    estimate: LeastSquares
-    design: LeastSquares  # V, as for normal rewards
-    width: Width
-    confidence: Any  # for reports only
-    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
 
 
 @dataclass(frozen=True)
@@ -87,15 +68,7 @@ class GLMUCB(Policy):
     width: str = "asymptotic"
     regulariser: float | str = "matched"
 
-    supports = Supports(
-        masks=True,
-        contexts=True,
-        masks_in_contexts=True,
-        streams=True,
-        noise_per_arm=True,
-        likelihoods=True,
-        delays=True,
-    )
+    supports = replace(EVERY_KIND, games=False, unknown_noise=False)
     randomises = False
 
     def __post_init__(self) -> None:
@@ -109,7 +82,7 @@ class GLMUCB(Policy):
     def start(self, model: Model) -> GLMUCBState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self._rule())
-        alike = dataclasses.replace(model, likelihood=None)
+        alike = replace(model, likelihood=None)
         return GLMUCBState(
             estimate=estimate,
             design=least_squares(alike, estimate.regulariser),
@@ -146,13 +119,22 @@ def _worst(likelihood: Any, reach: float) -> tuple[float, float]:
     return math.sqrt(max(variances)), max(slopes) / min(slopes)
 
 
-@compiled
-def _rho(width: Width, confidence: Any, design: LeastSquares, log_t: float) -> float:
-    """rho(t)."""
-    if confidence is not None:
-        beta = global_beta(confidence, design.learned.log_det[0], log_t)
-        return width.ratio * math.sqrt(beta)
-    return width.sigma * math.sqrt(2.0 * log_t)
+class Width(NamedTuple):
+    """rho(t): asymptotic, or proven where there is a confidence rule."""
+
+    sigma: float  # sigma_max
+    ratio: float  # k_mu / c_mu
+    confidence: Any = None
+
+
+class GLMUCBState(NamedTuple):
+    """Estimates from all rounds, and V."""
+
+    estimate: LeastSquares
+    design: LeastSquares  # V, as for normal rewards
+    width: Width
+    confidence: Any  # for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
 
 
 @compiled
@@ -168,15 +150,21 @@ def _choose(state: GLMUCBState, clock: Clock, offer: Any, rng: Generator) -> Cho
 
 
 @compiled
+def _rho(width: Width, confidence: Any, design: LeastSquares, log_t: float) -> float:
+    if confidence is not None:
+        beta = global_beta(confidence, design.learned.log_det[0], log_t)
+        return width.ratio * math.sqrt(beta)
+    return width.sigma * math.sqrt(2.0 * log_t)
+
+
+@compiled
 def _update(state: GLMUCBState, clock: Clock, arm: int, outcome: float) -> None:
-    """Learn from every round."""
     observe(state.estimate, arm, outcome)
     observe(state.design, arm, outcome)
 
 
 @compiled
 def _show(state: GLMUCBState, rows: Array, start: int, stop: int) -> None:
-    """Put new arms into both tables."""
     show_arms(state.estimate, rows, start, stop)
     show_arms(state.design, rows, start, stop)
 

@@ -1,7 +1,7 @@
 """Greedy and epsilon-greedy by least squares: baselines for every other policy.
 
-With probability epsilon any arm of the action set with equal chances, else the empirically best
-one:
+With probability epsilon the policy plays any arm of the action set, with equal chances, and
+otherwise the empirically best one:
 
     p(x) = epsilon_t / m + (1 - epsilon_t) 1{x = x-hat},
 
@@ -23,7 +23,7 @@ Cost per round: O(k d + d^2).  It learns from every round and never commits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +41,9 @@ from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled
 from sightline.policies.base import (
+    EVERY_KIND,
     Choice,
     Policy,
-    Supports,
     begin,
     best_on_offer,
     choose_among,
@@ -54,18 +54,6 @@ from sightline.policies.base import (
 from sightline.validation import LARGEST, number, one_of, shown
 
 _SCHEDULES = ("fixed", "1/t")
-
-
-@persists()
-class RidgeGreedyState(NamedTuple):
-    """Estimates from all rounds, and the probabilities they imply."""
-
-    estimate: LeastSquares
-    confidence: Any  # for reports only
-    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
-    epsilon: float
-    falls: bool
-    probabilities: Array  # scratch (k,)
 
 
 @dataclass(frozen=True)
@@ -92,16 +80,7 @@ class EpsilonGreedy(Policy):
     confidence: ConfidenceRule = field(default_factory=LogDet)
     regulariser: float | str = "matched"
 
-    supports = Supports(
-        masks=True,
-        contexts=True,
-        streams=True,
-        games=True,
-        noise_per_arm=True,
-        likelihoods=True,
-        unknown_noise=True,
-        delays=True,
-    )
+    supports = replace(EVERY_KIND, masks_in_contexts=False)
 
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, at_least=0, at_most=LARGEST)
@@ -124,6 +103,24 @@ class EpsilonGreedy(Policy):
         )
 
 
+@persists()
+class RidgeGreedyState(NamedTuple):
+    """Estimates from all rounds, and the probabilities they imply."""
+
+    estimate: LeastSquares
+    confidence: Any  # for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
+    epsilon: float
+    falls: bool
+    probabilities: Array  # scratch (k,)
+
+
+@compiled
+def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    _probabilities(state, clock, offer, rng, state.probabilities)
+    return choose_among(state.probabilities, clock, rng)
+
+
 @compiled
 def _probabilities(
     state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator, p: Array
@@ -143,13 +140,6 @@ def _probabilities(
     for x in range(p.shape[0]):
         p[x] = share + (1.0 - epsilon) * p[x] / ties
     withhold(offer, p, 0.0)
-
-
-@compiled
-def _choose(state: RidgeGreedyState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Draw from the action probabilities."""
-    _probabilities(state, clock, offer, rng, state.probabilities)
-    return choose_among(state.probabilities, clock, rng)
 
 
 register_policy(

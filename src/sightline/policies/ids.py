@@ -47,7 +47,7 @@ from numpy.random import Generator
 from sightline.core.action_set import ActionSet, first_largest_offered, withhold
 from sightline.core.alternatives import Comparison, HalfSpaces, compare, restrict_alternatives
 from sightline.core.clock import Clock, first_after, is_before
-from sightline.core.confidence import ConfidenceRule, adapt, local_beta, next_exploration
+from sightline.core.confidence import ConfidenceRule, local_beta, next_exploration
 from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.context_distribution import SETS_KEPT
 from sightline.core.estimate import LeastSquares
@@ -62,7 +62,6 @@ from sightline.core.gains import (
     workspace,
 )
 from sightline.core.gaps import GAPS, gap_estimates, optimistic_arm
-from sightline.core.least_squares import observe
 from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.linalg import Array
 from sightline.core.model import Model
@@ -76,7 +75,10 @@ from sightline.policies.base import (
     Supports,
     begin,
     best_on_offer,
+    cancel,
+    choose_from,
     compare_to_best,
+    learn,
     nothing_scheduled,
     play_scheduled,
     put_all_on,
@@ -86,12 +88,9 @@ from sightline.policies.base import (
     settled_before,
     spread,
 )
-from sightline.policies.contextual_ids import RATIO_OF, in_contexts
 from sightline.validation import LARGEST, one_of, shown
 
-_EXPLOITATION = ("discard", "keep")
-
-# Options of contextual IDS: the others look at one context.
+# Options that are defined over several contexts: the others look at one context.
 _CONTEXTUAL = {
     "information": ("halfspace", "log-det"),
     "sampling": ("pair", "exact"),
@@ -177,9 +176,9 @@ class IDS(Policy):
         one_of("gaps", self.gaps, ("auto", *GAPS))
         learning_rate_rule(self.learning_rate, 2)
         valid_regulariser(self.regulariser, self.confidence)
-        one_of("contexts", self.contexts, RATIO_OF)
+        one_of("contexts", self.contexts, ("contextual", "conditional"))
         one_of("context_probabilities", self.context_probabilities, ("known", "estimated"))
-        one_of("exploitation", self.exploitation, _EXPLOITATION)
+        one_of("exploitation", self.exploitation, ("discard", "keep"))
         if not isinstance(self.parameter_set, Polytope | None):
             raise ValueError(
                 f"parameter_set must be a Polytope or None, got {shown(self.parameter_set)}"
@@ -204,6 +203,8 @@ class IDS(Policy):
 
     def start(self, model: Model) -> Any:
         """State before any data: an IDSState, or a ContextIDSState."""
+        from sightline.policies.contextual_ids import in_contexts  # it imports this module
+
         if model.likelihood is not None and model.contexts is not None:
             model.needs_fixed_arms("IDS with clicks or counts")
         if model.stream and self.contexts == "contextual":
@@ -212,11 +213,14 @@ class IDS(Policy):
         reduce = self.parameter_set is None
         estimate, confidence = begin(model, self.regulariser, self.confidence, reduce=reduce)
         k, d = estimate.arms.rewards.shape
+        gaps = self.gaps
+        if gaps == "auto":
+            gaps = "difference" if model.weights is None else "value"
         state = IDSState(
             estimate=estimate,
             confidence=confidence,
             alternatives=self._alternatives(estimate),
-            gap_rule=GAPS[self._gaps(model)],
+            gap_rule=GAPS[gaps],
             learning_rate=learning_rate_rule(self.learning_rate, model.count),
             gain_rule=INFORMATION[self.information].rule,
             sampling=SAMPLING[self.sampling],
@@ -226,25 +230,15 @@ class IDS(Policy):
         )
         if model.contexts is None or len(model.contexts) == 1:
             return state
-        if self.contexts == "contextual":
-            self._check_contextual()
-        return in_contexts(
-            state, model, self.contexts, estimated=self.context_probabilities == "estimated"
-        )
-
-    def _gaps(self, model: Model) -> str:
-        if self.gaps != "auto":
-            return self.gaps
-        return "difference" if model.weights is None else "value"
-
-    def _check_contextual(self) -> None:
-        """Refuse options that are not defined over several contexts."""
+        conditional = self.contexts == "conditional"
         for option, allowed in _CONTEXTUAL.items():
-            if getattr(self, option) not in allowed:
+            if not conditional and getattr(self, option) not in allowed:
                 raise ValueError(
                     f"contextual IDS needs {option} to be one of {', '.join(map(repr, allowed))}, "
                     f"got {getattr(self, option)!r}; conditional IDS takes others"
                 )
+        estimated = self.context_probabilities == "estimated"
+        return in_contexts(state, model, conditional, estimated)
 
     def _alternatives(
         self, estimate: LeastSquares
@@ -299,9 +293,7 @@ def _choose(state: IDSState, clock: Clock, offer: ActionSet, rng: Generator) -> 
     # sample x_s from mu_s
     mixture = ids_distribution(state, comparison, offer)[0]
     if not silent or mixture.first != best:
-        if rng.random() < mixture.probability:
-            return Choice(mixture.second, mixture.probability, clock)
-        return Choice(mixture.first, 1.0 - mixture.probability, clock)
+        return choose_from(mixture, clock, rng)
     # While a silent x-hat is played, nothing but the time changes.  The test of exploitation, which
     # fails now, fails at every later round as well, as the threshold grows with time; so the round
     # in which another arm is drawn from mu_s can be drawn in one step.
@@ -314,9 +306,18 @@ def _choose(state: IDSState, clock: Clock, offer: ActionSet, rng: Generator) -> 
 
 @compiled
 def ids_distribution(
-    state: IDSState, comparison: Comparison, offer: ActionSet
+    state: Any, comparison: Comparison, offer: ActionSet
 ) -> tuple[Mixture, float, int]:
-    """Return mu_s, beta_{s, s^2} and the UCB arm; gaps and gains are left in the workspace.
+    """Return mu_s, beta_{s, s^2} and the UCB arm; gaps and gains are left in the workspace."""
+    beta, ucb_arm = weigh(state, comparison, offer)
+    # mu_s = argmin_mu Delta-hat_s(mu)^2 / I_s(mu)
+    mixture = least_ratio(state.sampling, state.work.gaps, state.work.gains, comparison.best)
+    return mixture, beta, ucb_arm
+
+
+@compiled
+def weigh(state: Any, comparison: Comparison, offer: ActionSet) -> tuple[float, int]:
+    """Write gaps and gains of all arms into the workspace; return beta_{s, s^2} and the UCB arm.
 
     An arm outside of the action set gets a gain of zero at a huge gap, and is not played.
     """
@@ -334,17 +335,14 @@ def ids_distribution(
     gains_on_offer(state.gain_rule, round_, offer)
     withhold(offer, work.gaps, LARGEST)
     check_weights(state.gap_rule, work.gaps)
-    # mu_s = argmin_mu Delta-hat_s(mu)^2 / I_s(mu)
-    mixture = least_ratio(state.sampling, work.gaps, work.gains, comparison.best)
-    return mixture, beta, ucb_arm
+    return beta, ucb_arm
 
 
 @compiled
 def _update(state: IDSState, clock: Clock, arm: int, outcome: Any) -> None:
     """Learn from x_s and y_s, and s <- s + 1."""
-    observe(state.estimate, arm, outcome)
-    adapt(state.confidence, state.estimate)
-    state.scheduled.t[0] = 0  # a scheduled exploration was drawn from earlier estimates
+    learn(state, clock, arm, outcome)
+    cancel(state.scheduled)  # it was drawn from earlier estimates
 
 
 @compiled

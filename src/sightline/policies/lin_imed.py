@@ -39,16 +39,6 @@ from sightline.validation import integer, scale, shown
 _VARIANTS = (1, 3)
 
 
-class LinIMEDState(NamedTuple):
-    """Estimates from all rounds."""
-
-    estimate: LeastSquares
-    confidence: Any
-    by_bounds: bool  # gaps between upper confidence bounds: variant 3
-    log_cap: float
-    alternatives: HalfSpaces  # for reports only
-
-
 @dataclass(frozen=True)
 class LinIMED(Policy):
     """Indexed minimum empirical divergence for linear bandits.
@@ -92,20 +82,25 @@ class LinIMED(Policy):
         )
 
 
+class LinIMEDState(NamedTuple):
+    """Estimates from all rounds."""
+
+    estimate: LeastSquares
+    confidence: Any
+    by_bounds: bool  # gaps between upper confidence bounds: variant 3
+    log_cap: float
+    alternatives: HalfSpaces  # for reports only
+
+
 @compiled
 def _choose(state: LinIMEDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Least index; the first one among equals."""
     estimate = state.estimate
     beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
-    by_bounds = state.by_bounds
-    leader = (
-        optimistic_arm(estimate, beta, estimate.arms.everything)
-        if by_bounds
-        else best_arm(estimate)
-    )
-    arm = leader
-    index = math.inf
-    largest_gap = 0.0
+    by_bounds, leader = state.by_bounds, best_arm(estimate)
+    if by_bounds:
+        leader = optimistic_arm(estimate, beta, estimate.arms.everything)
+    arm, index, largest_gap = leader, math.inf, 0.0
     for x in range(estimate.arms.means.shape[0]):
         gap = estimate.arms.means[leader] - estimate.arms.means[x]
         if by_bounds:
@@ -114,7 +109,8 @@ def _choose(state: LinIMEDState, clock: Clock, offer: Any, rng: Generator) -> Ch
         own = _index(gap, beta * estimate.arms.squared_widths[x])
         if own < index:
             arm, index = x, own
-    if by_bounds and largest_gap > 0.0 and _log_cap(state, largest_gap) < index:
+    # the index of the leader is at most log(cap / gap^2)
+    if by_bounds and largest_gap > 0.0 and state.log_cap - 2.0 * math.log(largest_gap) < index:
         arm = leader
     return Choice(arm, 1.0, clock)
 
@@ -125,12 +121,6 @@ def _index(gap: float, squared_width: float) -> float:
     if squared_width <= 0.0:
         return math.inf
     return gap * gap / squared_width - math.log(squared_width)
-
-
-@compiled
-def _log_cap(state: LinIMEDState, largest_gap: float) -> float:
-    """Limit of the index of the arm with the largest upper confidence bound."""
-    return state.log_cap - 2.0 * math.log(largest_gap)
 
 
 register_policy(LinIMEDState, choose=_choose, update=learn, inspect=report)

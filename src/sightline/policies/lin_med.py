@@ -58,35 +58,6 @@ LARGEST_EXPONENT = 46.0
 DESIGN_TOLERANCE = 0.05
 
 
-class Shares(NamedTuple):
-    """How q is made up, and by how much f may change before the design does."""
-
-    empirical: float
-    design: float
-    staleness: float
-
-
-@persists("designed_for")
-class LinMEDState(NamedTuple):
-    """Estimates from all rounds, and the probabilities they imply."""
-
-    estimate: LeastSquares
-    confidence: Any
-    shares: Shares
-    alternatives: HalfSpaces
-    exponents: Array  # (k,) -log f(x), inf outside of the action set
-    designed_for: Array  # (k,) the same when the design was made
-    probabilities: Array  # (k,)
-    design: Design
-    scales: Array  # scratch (k,): sqrt(f(x)) of that time, times the weight of an observation
-    weights: Array  # (k,) of an observation of each arm
-
-
-@invariant(LinMEDState)
-def _check(state: LinMEDState, name: str) -> None:
-    within(f"{name}.designed_for", state.designed_for, 0.0)
-
-
 @dataclass(frozen=True)
 class LinMED(Policy):
     """Minimum empirical divergence for linear bandits.
@@ -137,7 +108,9 @@ class LinMED(Policy):
         return LinMEDState(
             estimate=estimate,
             confidence=confidence,
-            shares=Shares(float(self.empirical), float(self.design), float(self.staleness)),
+            empirical=float(self.empirical),
+            optimal=float(self.design),
+            staleness=float(self.staleness),
             alternatives=half_spaces(k),
             exponents=np.zeros(k),
             designed_for=np.full(k, np.inf),
@@ -148,9 +121,31 @@ class LinMED(Policy):
         )
 
 
+@persists("designed_for")
+class LinMEDState(NamedTuple):
+    """Estimates from all rounds, and the probabilities they imply."""
+
+    estimate: LeastSquares
+    confidence: Any
+    empirical: float  # a_emp
+    optimal: float  # a_opt
+    staleness: float  # by how much f may change before the design does
+    alternatives: HalfSpaces
+    exponents: Array  # (k,) -log f(x), inf outside of the action set
+    designed_for: Array  # (k,) the same when the design was made
+    probabilities: Array  # (k,)
+    design: Design
+    scales: Array  # scratch (k,): sqrt(f(x)) of that time, times the weight of an observation
+    weights: Array  # (k,) of an observation of each arm
+
+
+@invariant(LinMEDState)
+def _check(state: LinMEDState, name: str) -> None:
+    within(f"{name}.designed_for", state.designed_for, 0.0)
+
+
 @compiled
 def _choose(state: LinMEDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Draw from the action probabilities."""
     _probabilities(state, clock, offer, rng, state.probabilities)
     return choose_among(state.probabilities, clock, rng)
 
@@ -166,12 +161,12 @@ def _probabilities(state: LinMEDState, clock: Clock, offer: Any, rng: Generator,
         state.exponents[x] = min(exponent, LARGEST_EXPONENT)
     withhold(offer, state.exponents, math.inf)  # f = 0: another action set needs another design
     _renew_design(state)
-    shares, k = state.shares, number_offered(offer, p.shape[0])
-    empirical = shares.empirical if state.estimate.learned.rounds[0] > 0 else 0.0
+    optimal, k = state.optimal, number_offered(offer, p.shape[0])
+    empirical = state.empirical if state.estimate.learned.rounds[0] > 0 else 0.0
     total = 0.0
     for x in range(p.shape[0]):
-        q = shares.design * state.design.weights[x]
-        q += (1.0 - empirical - shares.design) / k
+        q = optimal * state.design.weights[x]
+        q += (1.0 - empirical - optimal) / k
         if x == comparison.best:
             q += empirical
         p[x] = q * _weight(state.exponents[x])
@@ -189,7 +184,7 @@ def _weight(exponent: float) -> float:
 @compiled
 def _renew_design(state: LinMEDState) -> None:
     """Compute the design again if some f(x) or the action set has changed by too much."""
-    allowed = math.log1p(state.shares.staleness)
+    allowed = math.log1p(state.staleness)
     stale = False
     for x in range(state.exponents.shape[0]):
         now, then = state.exponents[x], state.designed_for[x]

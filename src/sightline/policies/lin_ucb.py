@@ -1,5 +1,7 @@
 """LinUCB, also known as OFUL: play the arm with the largest upper confidence bound.
 
+It plays argmax_x <x, theta-hat> + sqrt(beta_{s, t log t}) |x|, the norm taken in V^-1.
+
 Guarantees: regret O(d sqrt(n) log n) in the worst case (Abbasi-Yadkori, Pal, Szepesvari,
 NeurIPS 2011).  Not asymptotically optimal: on the end-of-optimism problem its regret per log n
 exceeds c* without bound (Lattimore, Szepesvari, AISTATS 2017).  In a game, where what an arm shows
@@ -23,7 +25,7 @@ estimate follows every round in either case.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +43,7 @@ from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant
 from sightline.jit import compiled
 from sightline.policies.base import (
+    EVERY_KIND,
     Choice,
     Evidence,
     Policy,
@@ -51,28 +54,6 @@ from sightline.policies.base import (
     report,
 )
 from sightline.validation import scale
-
-
-class LinUCBState(NamedTuple):
-    """Estimates from all rounds."""
-
-    estimate: LeastSquares
-    confidence: Any
-    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
-
-
-class RareState(NamedTuple):
-    """LinUCB that keeps its arm; a separate class, since two more arrays double LinUCB's time."""
-
-    always: LinUCBState
-    least_growth: float  # of log det, before the arm is computed again
-    held_arm: Ints  # (1,)
-    held_log_det: Array  # (1,): when the arm was computed
-
-
-@invariant(RareState)
-def _check(state: RareState, name: str) -> None:
-    indices(f"{name}.held_arm", state.held_arm, len(state.always.estimate.arms.rewards))
 
 
 @dataclass(frozen=True)
@@ -108,17 +89,11 @@ class LinUCB(Policy):
     @property
     def supports(self) -> Supports:
         """What the policy can play beyond a plain bandit."""
-        any_arms = self.switch_growth is None  # else the arm that is kept must be on offer
-        return Supports(
-            masks=any_arms,
-            contexts=any_arms,
-            masks_in_contexts=any_arms,
-            streams=any_arms,
-            games=True,
-            noise_per_arm=True,
-            likelihoods=True,
-            unknown_noise=True,
-            delays=True,
+        if self.switch_growth is None:
+            return EVERY_KIND
+        # the arm that is kept must be on offer
+        return replace(
+            EVERY_KIND, masks=False, contexts=False, masks_in_contexts=False, streams=False
         )
 
     def start(self, model: Model) -> LinUCBState | RareState:
@@ -135,6 +110,28 @@ class LinUCB(Policy):
             held_arm=np.zeros(1, dtype=np.int64),
             held_log_det=np.array([-math.inf]),
         )
+
+
+class LinUCBState(NamedTuple):
+    """Estimates from all rounds."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
+
+
+class RareState(NamedTuple):
+    """LinUCB that keeps its arm; a separate class, since two more arrays double LinUCB's time."""
+
+    always: LinUCBState
+    least_growth: float  # of log det, before the arm is computed again
+    held_arm: Ints  # (1,)
+    held_log_det: Array  # (1,): when the arm was computed
+
+
+@invariant(RareState)
+def _check(state: RareState, name: str) -> None:
+    indices(f"{name}.held_arm", state.held_arm, len(state.always.estimate.arms.rewards))
 
 
 @compiled
@@ -161,13 +158,11 @@ def _choose_rarely(state: RareState, clock: Clock, offer: Any, rng: Generator) -
 
 @compiled
 def _update_rarely(state: RareState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from every round."""
     learn(state.always, clock, arm, outcome)
 
 
 @compiled
 def _inspect_rarely(state: RareState, clock: Clock, offer: Any) -> Evidence:
-    """Report the same."""
     return report(state.always, clock, offer)
 
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
+from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before, log_round
 from sightline.core.confidence import ConfidenceRule, acting_beta
 from sightline.core.confidence_rules import LogDet, valid_regulariser
@@ -51,17 +51,6 @@ from sightline.policies.base import (
 
 # A gain after n rounds is of order 1 / n; what rounding makes of none is of order 1e-32.
 _NOTHING = 1e-20
-
-
-@persists()
-class MaximumInformationState(NamedTuple):
-    """Estimates from exploration rounds."""
-
-    estimate: LeastSquares
-    confidence: Any
-    alternatives: HalfSpaces
-    direction: Array  # scratch (d,)
-    gains: Array  # scratch (k,)
 
 
 @dataclass(frozen=True)
@@ -100,19 +89,15 @@ class MaximumInformation(Policy):
         )
 
 
-@compiled
-def _most_telling(state: MaximumInformationState, comparison: Comparison, clock: Clock) -> int:
-    """Most informative arm on the widest difference; failing that, on everything; else x-hat."""
-    estimate, gains = state.estimate, state.gains
-    beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
-    write_widest(estimate, state.alternatives, comparison, beta, state.direction)
-    gains_along(estimate, state.direction, gains)
-    arm = first_largest(gains)
-    if gains[arm] > _NOTHING:
-        return arm
-    log_det_gains(estimate, gains)
-    arm = first_largest(gains)
-    return arm if gains[arm] > _NOTHING else comparison.best
+@persists()
+class MaximumInformationState(NamedTuple):
+    """Estimates from exploration rounds."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces
+    direction: Array  # scratch (d,)
+    gains: Array  # scratch (k,)
 
 
 @compiled
@@ -122,7 +107,18 @@ def _choose(state: MaximumInformationState, clock: Clock, offer: Any, rng: Gener
     wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
-    return Choice(_most_telling(state, comparison, clock), 1.0, clock)
+    # the widest difference x-hat - z to a plausible arm, and the arm that informs most about it
+    estimate, gains = state.estimate, state.gains
+    beta = acting_beta(state.confidence, estimate.learned.log_det[0], log_round(clock))
+    write_widest(estimate, state.alternatives, comparison, beta, state.direction)
+    gains_along(estimate, state.direction, gains)
+    arm = first_largest(gains)
+    if gains[arm] <= _NOTHING:
+        log_det_gains(estimate, gains)
+        arm = first_largest(gains)
+    if gains[arm] <= _NOTHING:
+        arm = comparison.best
+    return Choice(arm, 1.0, clock)
 
 
 register_policy(MaximumInformationState, choose=_choose, update=learn, inspect=report_commitment)

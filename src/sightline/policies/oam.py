@@ -75,26 +75,6 @@ from sightline.validation import LARGEST, number, one_of
 _FIRST_LOG_ROUND_OF_RATE = math.log(16)
 
 
-@persists("explores", "explorations")
-class OAMState(NamedTuple):
-    """Estimates from all rounds, and the arm for the next one."""
-
-    estimate: LeastSquares
-    level: Threshold
-    goal: Target
-    played: Span  # arms of the first rounds
-    forced_exploration: float  # nan for 1 / log log t
-    explores: Ints  # (1,): 1 if the last choice explores
-    explorations: Ints  # (1,): exploration rounds before
-    gaps: Array  # scratch (k,)
-
-
-@invariant(OAMState)
-def _check(state: OAMState, name: str) -> None:
-    indices(f"{name}.explores", state.explores, 2)
-    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
-
-
 @dataclass(frozen=True)
 class OAM(Policy):
     """Optimal allocation matching, with a known horizon.
@@ -114,7 +94,7 @@ class OAM(Policy):
         with the exploration rounds, most of which otherwise go to the best arm.  ``"theory"``:
         1 / log log t.
     determinant_growth : float
-        zeta: the allocation is found anew when det G has grown by 1 + zeta, or the best arm has
+        zeta: the allocation is computed again when det G has grown by 1 + zeta, or the best arm has
         changed.  0.1 as in the paper's experiments.
     """
 
@@ -155,24 +135,24 @@ class OAM(Policy):
         )
 
 
-@compiled
-def _update(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from every round, and count those that explored."""
-    observe(state.estimate, arm, outcome)
-    note_played(state.played, state.estimate, arm)
-    state.explorations[0] += state.explores[0]
+@persists("explores", "explorations")
+class OAMState(NamedTuple):
+    """Estimates from all rounds, and the arm for the next one."""
+
+    estimate: LeastSquares
+    level: Threshold
+    goal: Target
+    played: Span  # arms of the first rounds
+    forced_exploration: float  # nan for 1 / log log t
+    explores: Ints  # (1,): 1 if the last choice explores
+    explorations: Ints  # (1,): exploration rounds before
+    gaps: Array  # scratch (k,)
 
 
-@compiled
-def _inspect(state: OAMState, clock: Clock, offer: Any) -> Evidence:
-    """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2.
-
-    The minimum is over the action set; exploitation begins when all contexts have passed.
-    """
-    best = first_largest_offered(offer, state.estimate.arms.means)
-    least = least_gap(state.goal.starts, state.estimate, best, state.gaps)
-    weakest = _weakest(state, least, offer)
-    return Evidence(best, 0.5 * weakest, 0.5 * full_level(state.level), clock)
+@invariant(OAMState)
+def _check(state: OAMState, name: str) -> None:
+    indices(f"{name}.explores", state.explores, 2)
+    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
 
 
 @compiled
@@ -196,19 +176,6 @@ def _choose(state: OAMState, clock: Clock, offer: Any, rng: Generator) -> Choice
 
 
 @compiled
-def _weakest(state: OAMState, least: float, offer: Any) -> float:
-    """min_x max(D_x, D_min)^2 / ||x||^2, which must reach sigma^2 f_n for exploitation."""
-    weakest = math.inf
-    for n in range(number_offered(offer, state.gaps.shape[0])):
-        x = nth_offered(offer, n)
-        width = state.estimate.arms.squared_widths[x]
-        if width > 0.0:
-            gap = max(state.gaps[x], least)
-            weakest = min(weakest, gap * gap / width)
-    return weakest
-
-
-@compiled
 def _explore(state: OAMState, offer: Any, best: int, least: float, log_t: float) -> int:
     """Arm of the action set that lags most behind its share; if none lags, see ``_wait``."""
     estimate, allocation = state.estimate, state.goal.allocation
@@ -225,7 +192,10 @@ def _explore(state: OAMState, offer: Any, best: int, least: float, log_t: float)
             furthest, lowest = x, estimate.arms.pulls[x] / share
     if furthest < 0:
         return _wait(state, offer, best)
-    if estimate.arms.pulls[fewest] <= _rate(state, log_t) * (state.explorations[0] + 1):
+    rate = state.forced_exploration  # e_t
+    if math.isnan(rate):
+        rate = 1.0 / math.log(max(log_t, _FIRST_LOG_ROUND_OF_RATE))
+    if estimate.arms.pulls[fewest] <= rate * (state.explorations[0] + 1):
         return fewest
     return furthest
 
@@ -247,6 +217,19 @@ def _wait(state: OAMState, offer: Any, best: int) -> int:
 
 
 @compiled
+def _weakest(state: OAMState, least: float, offer: Any) -> float:
+    """min_x max(D_x, D_min)^2 / ||x||^2, which must reach sigma^2 f_n for exploitation."""
+    weakest = math.inf
+    for n in range(number_offered(offer, state.gaps.shape[0])):
+        x = nth_offered(offer, n)
+        width = state.estimate.arms.squared_widths[x]
+        if width > 0.0:
+            gap = max(state.gaps[x], least)
+            weakest = min(weakest, gap * gap / width)
+    return weakest
+
+
+@compiled
 def _least_on(state: OAMState, offer: Any) -> float:
     """Smallest positive gap of the action set; 0 if none is positive."""
     least = math.inf
@@ -258,11 +241,23 @@ def _least_on(state: OAMState, offer: Any) -> float:
 
 
 @compiled
-def _rate(state: OAMState, log_t: float) -> float:
-    """e_t."""
-    if math.isnan(state.forced_exploration):
-        return 1.0 / math.log(max(log_t, _FIRST_LOG_ROUND_OF_RATE))
-    return state.forced_exploration
+def _update(state: OAMState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from every round, and count those that explored."""
+    observe(state.estimate, arm, outcome)
+    note_played(state.played, state.estimate, arm)
+    state.explorations[0] += state.explores[0]
+
+
+@compiled
+def _inspect(state: OAMState, clock: Clock, offer: Any) -> Evidence:
+    """Report what OAM tests: half of min_x max(D_x, D_min)^2 / ||x||^2 against sigma^2 f_n / 2.
+
+    The minimum is over the action set; exploitation begins when all contexts have passed.
+    """
+    best = first_largest_offered(offer, state.estimate.arms.means)
+    least = least_gap(state.goal.starts, state.estimate, best, state.gaps)
+    weakest = _weakest(state, least, offer)
+    return Evidence(best, 0.5 * weakest, 0.5 * full_level(state.level), clock)
 
 
 register_policy(OAMState, choose=_choose, update=_update, inspect=_inspect)

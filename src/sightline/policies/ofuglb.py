@@ -88,6 +88,65 @@ _LEAST_FRACTION = 1e-3
 _ON_BOUNDARY, _MOST_TRIES = 1e-7, 60
 
 
+@dataclass(frozen=True)
+class OFUGLB(Policy):
+    """Optimism over a likelihood-ratio confidence set.
+
+    Parameters
+    ----------
+    norm_bound : float
+        S, a bound on the norm of theta.
+    confidence : ConfidenceRule, optional
+        Rule whose beta/2 is the radius of the set, such as ``LogDet(norm_bound=S)``; by default the
+        radius of the paper.
+    regulariser : float or "matched"
+        lambda; ``"matched"``, the default, is sigma^2 / S^2.
+    """
+
+    norm_bound: float = 1.0
+    confidence: ConfidenceRule | None = None
+    regulariser: float | str = "matched"
+
+    supports = Supports(
+        masks=True, contexts=True, masks_in_contexts=True, likelihoods=True, delays=True
+    )
+    randomises = False
+
+    def __post_init__(self) -> None:
+        scale("norm_bound", self.norm_bound)
+        valid_regulariser(self.regulariser, self._reported())
+
+    def _reported(self) -> ConfidenceRule:
+        """Rule of what is reported about the best arm."""
+        if self.confidence is None:
+            return LogDet(norm_bound=float(self.norm_bound))
+        return self.confidence
+
+    def start(self, model: Model) -> OFUGLBState:
+        """State before any data."""
+        estimate, confidence = begin(model, self.regulariser, self._reported())
+        arms = estimate.arms.rewards
+        published = None
+        if self.confidence is None:
+            lengths = np.sqrt((arms**2).sum(axis=1))
+            published = PublishedRadius(float(self.norm_bound), lengths)
+        return OFUGLBState(
+            estimate=estimate,
+            confidence=confidence,
+            alternatives=half_spaces_for(estimate),
+            published=published,
+            search=likelihood_set(*arms.shape),
+            bounds=np.zeros(len(arms)),
+        )
+
+
+class PublishedRadius(NamedTuple):
+    """log(1/delta) + d log max(e, 2 e S G_t / d), and what the Lagrangian of the ball adds."""
+
+    norm_bound: float
+    lengths: Array  # (k,): norms of the arms
+
+
 @persists()
 class LikelihoodSet(NamedTuple):
     """Workspace of a search."""
@@ -104,6 +163,78 @@ class LikelihoodSet(NamedTuple):
 def likelihood_set(k: int, d: int) -> LikelihoodSet:
     """Workspace for k arms in d dimensions."""
     return LikelihoodSet(np.zeros(k), np.zeros(k), *(np.zeros(d) for _ in range(5)))
+
+
+@persists()
+class OFUGLBState(NamedTuple):
+    """Estimates from all rounds."""
+
+    estimate: LeastSquares
+    confidence: Any  # of the radius, or for reports only
+    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
+    published: PublishedRadius | None  # else the radius is beta/2 of the confidence rule
+    search: LikelihoodSet
+    bounds: Array  # (k,): scratch
+
+
+@compiled
+def _choose(state: OFUGLBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Arm whose <x, theta> can be largest, and so its mean reward."""
+    estimate, bounds = state.estimate, state.bounds
+    fit = estimate.arms.observations.fit
+    begin_set(state.search, estimate)
+    radius = _radius(state.published, state, log_round(clock))
+    for x in range(bounds.shape[0]):
+        if is_offered(offer, x):
+            bounds[x] = highest_predictor(fit, state.search, estimate, x, radius)
+    return Choice(first_largest_offered(offer, bounds), 1.0, clock)
+
+
+@compiled
+def _radius(published: PublishedRadius | None, state: OFUGLBState, log_t: float) -> float:
+    """Radius of the set, as a fall of the log-likelihood from theta-hat."""
+    if published is not None:
+        return _published_radius(published, state, log_t)
+    log_det = state.estimate.learned.log_det[0]
+    beta: float = global_beta(state.confidence, log_det, log_t)
+    variance: float = noise_variance(state.estimate)
+    return 0.5 * beta / variance
+
+
+@compiled
+def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -> float:
+    estimate, search = state.estimate, state.search
+    theta, d = estimate.learned.theta, estimate.learned.theta.shape[0]
+    arms, bound = estimate.arms, rule.norm_bound
+    fit = arms.observations.fit
+    steepest = 0.0
+    for x in range(arms.pulls.shape[0]):
+        n, length = arms.pulls[x], rule.lengths[x]
+        if n > 0.0:  # the cost is convex: it is steepest at an end
+            low = _slope(fit, estimate, arms.sums[x] / n, -bound * length)
+            high = _slope(fit, estimate, arms.sums[x] / n, bound * length)
+            steepest += n * length * max(abs(low), abs(high))
+    u = max(log_t, _LOG_2)
+    radius: float = u + math.log(u) + d * math.log(max(math.e, 2.0 * math.e * bound * steepest / d))
+    # the likelihood within the ball is at least that of theta-hat, moved into it
+    length = norm(theta)
+    part = min(1.0, bound / length) if length > 0.0 else 1.0
+    for i in range(d):
+        search.shift[i] = (part - 1.0) * theta[i]
+    ball = bound * bound - part * part * length * length
+    radius += 0.5 * estimate.regulariser / noise_variance(estimate) * max(ball, 0.0)
+    if part < 1.0:
+        radius += loss_at(fit, search, estimate, search.shift)
+    return radius
+
+
+@compiled
+def _slope(fit: LikelihoodFit | None, estimate: LeastSquares, m: float, v: float) -> float:
+    """Differentiate the cost of a reward in v."""
+    if fit is None:
+        return (v - m) / noise_variance(estimate)
+    derivative: float = slope(fit.likelihood, m, v)
+    return derivative
 
 
 @compiled
@@ -125,61 +256,6 @@ def highest_predictor(
     optimism = math.sqrt(beta * max(estimate.arms.squared_widths[arm], 0.0))
     highest: float = estimate.arms.means[arm] + optimism
     return highest
-
-
-@compiled
-def loss_at(
-    fit: LikelihoodFit | None, part: LikelihoodSet, estimate: LeastSquares, shift: Array
-) -> float:
-    """L at theta-hat + shift."""
-    arms, squared = estimate.arms, inner_product(shift, shift, shift.shape[0])
-    inner_products(arms.columns, shift, part.predictors)
-    if fit is not None:
-        return _along(part, estimate, squared, 1.0)[0]
-    total = 0.5 * estimate.regulariser * squared
-    for x in range(part.predictors.shape[0]):
-        total += 0.5 * arms.pulls[x] * part.predictors[x] * part.predictors[x]
-    return total / noise_variance(estimate)
-
-
-@compiled
-def _along(
-    part: LikelihoodSet, estimate: LeastSquares, squared: float, s: float
-) -> tuple[float, float]:
-    """Compute L at theta-hat + s shift, and its derivative in s."""
-    arms, likelihood = estimate.arms, estimate.arms.observations.fit.likelihood
-    fall = 0.5 * estimate.regulariser * s * s * squared
-    growth = estimate.regulariser * s * squared
-    for x in range(arms.pulls.shape[0]):
-        n = arms.pulls[x]
-        if n > 0.0:
-            u, step = arms.means[x], part.predictors[x]
-            fall += n * divergence(likelihood, u, s * step)
-            growth += n * step * slope(likelihood, part.rewards[x], u + s * step)
-    return fall, growth
-
-
-@compiled
-def _to_boundary(part: LikelihoodSet, estimate: LeastSquares, shift: Array, radius: float) -> float:
-    """Find s with L(theta-hat + s shift) = r: Newton's method on the root of L, within bounds."""
-    inner_products(estimate.arms.columns, shift, part.predictors)
-    squared = inner_product(shift, shift, shift.shape[0])
-    low, high, s = 0.0, math.inf, 1.0
-    for _ in range(_MOST_TRIES):
-        fall, growth = _along(part, estimate, squared, s)
-        if abs(fall - radius) <= _ON_BOUNDARY * radius:
-            break
-        if fall > radius:
-            high = s
-        else:
-            low = s
-        after = s - 2.0 * (fall - math.sqrt(radius * fall)) / growth if growth > 0.0 else math.inf
-        if not low < after < high:
-            after = 2.0 * s if high == math.inf else 0.5 * (low + high)
-        if after == s:
-            break
-        s = after
-    return s
 
 
 @compiled
@@ -238,135 +314,59 @@ def _write_step(part: LikelihoodSet, estimate: LeastSquares, row: Array) -> floa
     return promise
 
 
-class PublishedRadius(NamedTuple):
-    """log(1/delta) + d log max(e, 2 e S G_t / d), and what the Lagrangian of the ball adds."""
-
-    norm_bound: float
-    lengths: Array  # (k,): norms of the arms
-
-
-@persists()
-class OFUGLBState(NamedTuple):
-    """Estimates from all rounds."""
-
-    estimate: LeastSquares
-    confidence: Any  # of the radius, or for reports only
-    alternatives: HalfSpaces | LikelihoodHalfSpaces  # for reports only
-    published: PublishedRadius | None  # else the radius is beta/2 of the confidence rule
-    search: LikelihoodSet
-    bounds: Array  # (k,): scratch
-
-
-@dataclass(frozen=True)
-class OFUGLB(Policy):
-    """Optimism over a likelihood-ratio confidence set.
-
-    Parameters
-    ----------
-    norm_bound : float
-        S, a bound on the norm of theta.
-    confidence : ConfidenceRule, optional
-        Rule whose beta/2 is the radius of the set, such as ``LogDet(norm_bound=S)``; by default the
-        radius of the paper.
-    regulariser : float or "matched"
-        lambda; ``"matched"``, the default, is sigma^2 / S^2.
-    """
-
-    norm_bound: float = 1.0
-    confidence: ConfidenceRule | None = None
-    regulariser: float | str = "matched"
-
-    supports = Supports(
-        masks=True, contexts=True, masks_in_contexts=True, likelihoods=True, delays=True
-    )
-    randomises = False
-
-    def __post_init__(self) -> None:
-        scale("norm_bound", self.norm_bound)
-        valid_regulariser(self.regulariser, self._reported())
-
-    def _reported(self) -> ConfidenceRule:
-        """Rule of what is reported about the best arm."""
-        if self.confidence is None:
-            return LogDet(norm_bound=float(self.norm_bound))
-        return self.confidence
-
-    def start(self, model: Model) -> OFUGLBState:
-        """State before any data."""
-        estimate, confidence = begin(model, self.regulariser, self._reported())
-        arms = estimate.arms.rewards
-        published = None
-        if self.confidence is None:
-            lengths = np.sqrt((arms**2).sum(axis=1))
-            published = PublishedRadius(float(self.norm_bound), lengths)
-        return OFUGLBState(
-            estimate=estimate,
-            confidence=confidence,
-            alternatives=half_spaces_for(estimate),
-            published=published,
-            search=likelihood_set(*arms.shape),
-            bounds=np.zeros(len(arms)),
-        )
+@compiled
+def _to_boundary(part: LikelihoodSet, estimate: LeastSquares, shift: Array, radius: float) -> float:
+    """Find s with L(theta-hat + s shift) = r: Newton's method on the root of L, within bounds."""
+    inner_products(estimate.arms.columns, shift, part.predictors)
+    squared = inner_product(shift, shift, shift.shape[0])
+    low, high, s = 0.0, math.inf, 1.0
+    for _ in range(_MOST_TRIES):
+        fall, growth = _along(part, estimate, squared, s)
+        if abs(fall - radius) <= _ON_BOUNDARY * radius:
+            break
+        if fall > radius:
+            high = s
+        else:
+            low = s
+        after = s - 2.0 * (fall - math.sqrt(radius * fall)) / growth if growth > 0.0 else math.inf
+        if not low < after < high:
+            after = 2.0 * s if high == math.inf else 0.5 * (low + high)
+        if after == s:
+            break
+        s = after
+    return s
 
 
 @compiled
-def _radius(published: PublishedRadius | None, state: OFUGLBState, log_t: float) -> float:
-    """Radius of the set, as a fall of the log-likelihood from theta-hat."""
-    if published is not None:
-        return _published_radius(published, state, log_t)
-    log_det = state.estimate.learned.log_det[0]
-    beta: float = global_beta(state.confidence, log_det, log_t)
-    variance: float = noise_variance(state.estimate)
-    return 0.5 * beta / variance
+def loss_at(
+    fit: LikelihoodFit | None, part: LikelihoodSet, estimate: LeastSquares, shift: Array
+) -> float:
+    """L at theta-hat + shift."""
+    arms, squared = estimate.arms, inner_product(shift, shift, shift.shape[0])
+    inner_products(arms.columns, shift, part.predictors)
+    if fit is not None:
+        return _along(part, estimate, squared, 1.0)[0]
+    total = 0.5 * estimate.regulariser * squared
+    for x in range(part.predictors.shape[0]):
+        total += 0.5 * arms.pulls[x] * part.predictors[x] * part.predictors[x]
+    return total / noise_variance(estimate)
 
 
 @compiled
-def _published_radius(rule: PublishedRadius, state: OFUGLBState, log_t: float) -> float:
-    estimate, search = state.estimate, state.search
-    theta, d = estimate.learned.theta, estimate.learned.theta.shape[0]
-    arms, bound = estimate.arms, rule.norm_bound
-    fit = arms.observations.fit
-    steepest = 0.0
+def _along(
+    part: LikelihoodSet, estimate: LeastSquares, squared: float, s: float
+) -> tuple[float, float]:
+    """Compute L at theta-hat + s shift, and its derivative in s."""
+    arms, likelihood = estimate.arms, estimate.arms.observations.fit.likelihood
+    fall = 0.5 * estimate.regulariser * s * s * squared
+    growth = estimate.regulariser * s * squared
     for x in range(arms.pulls.shape[0]):
-        n, length = arms.pulls[x], rule.lengths[x]
-        if n > 0.0:  # the cost is convex: it is steepest at an end
-            low = _slope(fit, estimate, arms.sums[x] / n, -bound * length)
-            high = _slope(fit, estimate, arms.sums[x] / n, bound * length)
-            steepest += n * length * max(abs(low), abs(high))
-    u = max(log_t, _LOG_2)
-    radius: float = u + math.log(u) + d * math.log(max(math.e, 2.0 * math.e * bound * steepest / d))
-    # the likelihood within the ball is at least that of theta-hat, moved into it
-    length = norm(theta)
-    part = min(1.0, bound / length) if length > 0.0 else 1.0
-    for i in range(d):
-        search.shift[i] = (part - 1.0) * theta[i]
-    ball = bound * bound - part * part * length * length
-    radius += 0.5 * estimate.regulariser / noise_variance(estimate) * max(ball, 0.0)
-    if part < 1.0:
-        radius += loss_at(fit, search, estimate, search.shift)
-    return radius
-
-
-@compiled
-def _slope(fit: LikelihoodFit | None, estimate: LeastSquares, m: float, v: float) -> float:
-    """Differentiate the cost of a reward in v."""
-    if fit is None:
-        return (v - m) / noise_variance(estimate)
-    derivative: float = slope(fit.likelihood, m, v)
-    return derivative
-
-
-@compiled
-def _choose(state: OFUGLBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Arm whose <x, theta> can be largest, and so its mean reward."""
-    estimate, bounds = state.estimate, state.bounds
-    fit = estimate.arms.observations.fit
-    begin_set(state.search, estimate)
-    radius = _radius(state.published, state, log_round(clock))
-    for x in range(bounds.shape[0]):
-        if is_offered(offer, x):
-            bounds[x] = highest_predictor(fit, state.search, estimate, x, radius)
-    return Choice(first_largest_offered(offer, bounds), 1.0, clock)
+        n = arms.pulls[x]
+        if n > 0.0:
+            u, step = arms.means[x], part.predictors[x]
+            fall += n * divergence(likelihood, u, s * step)
+            growth += n * step * slope(likelihood, part.rewards[x], u + s * step)
+    return fall, growth
 
 
 register_policy(OFUGLBState, choose=_choose, update=learn, inspect=report)

@@ -37,23 +37,6 @@ from sightline.policies.base import Choice, Evidence, Policy, Supports, register
 from sightline.validation import LARGEST, number
 
 
-class OSSBState(NamedTuple):
-    """Estimates from all rounds, and the arm for the next one."""
-
-    estimate: LeastSquares
-    goal: Target
-    epsilon: float
-    level: float  # 2 sigma^2 (1 + gamma): alpha times this and log t is what an arm needs
-    explores: Ints  # (1,): 1 if the last choice explores
-    explorations: Ints  # (1,): exploration rounds before
-
-
-@invariant(OSSBState)
-def _check(state: OSSBState, name: str) -> None:
-    indices(f"{name}.explores", state.explores, 2)
-    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
-
-
 @dataclass(frozen=True)
 class OSSB(Policy):
     """Optimal sampling for structured bandits, in the linear structure.
@@ -69,8 +52,8 @@ class OSSB(Policy):
         Every arm gets 1 + gamma times the pulls of the lower bound.  0 as in published code: the
         theorem wants any positive value, but 0.1 and 1 cost more and prevented no such run.
     determinant_growth : float
-        The allocation is found anew when det G has grown by 1 + this, or the best arm has changed.
-        0.1 as in the experiments with OAM.
+        The allocation is computed again when det G has grown by 1 + this, or the best arm has
+        changed.  0.1 as in the experiments with OAM.
     """
 
     epsilon: float = 0.01
@@ -98,22 +81,21 @@ class OSSB(Policy):
         )
 
 
-@compiled
-def _update(state: OSSBState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from every round, and count those that explored."""
-    observe(state.estimate, arm, outcome)
-    state.explorations[0] += state.explores[0]
+class OSSBState(NamedTuple):
+    """Estimates from all rounds, and the arm for the next one."""
+
+    estimate: LeastSquares
+    goal: Target
+    epsilon: float
+    level: float  # 2 sigma^2 (1 + gamma): alpha times this and log t is what an arm needs
+    explores: Ints  # (1,): 1 if the last choice explores
+    explorations: Ints  # (1,): exploration rounds before
 
 
-@compiled
-def _inspect(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
-    """Report what OSSB tests: half of min_x N(x) / alpha(x) against (1 + gamma) sigma^2 log t."""
-    estimate = state.estimate
-    best = best_arm(estimate)
-    if estimate.arms.pulls[fewest_pulls(estimate, estimate.arms.everything)] > 0.0:
-        follow(state.goal, estimate, estimate.arms.everything)
-    lag = _furthest(state, best)[1]
-    return Evidence(best, 0.5 * lag, 0.5 * state.level * log_round(clock), clock)
+@invariant(OSSBState)
+def _check(state: OSSBState, name: str) -> None:
+    indices(f"{name}.explores", state.explores, 2)
+    indices(f"{name}.explorations", state.explorations, int(state.estimate.learned.rounds[0]) + 1)
 
 
 @compiled
@@ -145,6 +127,24 @@ def _furthest(state: OSSBState, best: int) -> tuple[int, float]:
             if ratio < least:
                 arm, least = x, ratio
     return arm, least
+
+
+@compiled
+def _update(state: OSSBState, clock: Clock, arm: int, outcome: Any) -> None:
+    """Learn from every round, and count those that explored."""
+    observe(state.estimate, arm, outcome)
+    state.explorations[0] += state.explores[0]
+
+
+@compiled
+def _inspect(state: OSSBState, clock: Clock, offer: Any) -> Evidence:
+    """Report what OSSB tests: half of min_x N(x) / alpha(x) against (1 + gamma) sigma^2 log t."""
+    estimate = state.estimate
+    best = best_arm(estimate)
+    if estimate.arms.pulls[fewest_pulls(estimate, estimate.arms.everything)] > 0.0:
+        follow(state.goal, estimate, estimate.arms.everything)
+    lag = _furthest(state, best)[1]
+    return Evidence(best, 0.5 * lag, 0.5 * state.level * log_round(clock), clock)
 
 
 register_policy(OSSBState, choose=_choose, update=_update, inspect=_inspect)

@@ -50,29 +50,6 @@ _POWERS = {"worst-case": (0.5, 0.0), "logarithmic": (1.0, 1.0)}
 _LARGEST_POWER = 10.0
 
 
-@persists("phase", "target", "until_round", "until_log")
-class PEGEState(NamedTuple):
-    """Estimates from sweeps, and the position in the schedule."""
-
-    estimate: LeastSquares
-    members: Ints  # arms of a sweep
-    alpha: float
-    beta: float
-    exponential: bool
-    phase: Ints  # (1,): b
-    target: Array  # (1,): sweeps at the end of the exploration of this phase
-    until_round: Ints  # (1,): end of the last exploitation, ...
-    until_log: Array  # (1,): ... and its logarithm beyond 2^53, else 0
-
-
-@invariant(PEGEState)
-def _check(state: PEGEState, name: str) -> None:
-    whole(f"{name}.phase", state.phase)
-    whole(f"{name}.target", state.target)
-    within(f"{name}.until_round", state.until_round, 0, FAR)
-    within(f"{name}.until_log", state.until_log, 0.0)
-
-
 @dataclass(frozen=True)
 class PEGE(Policy):
     """Sweeps of a global observer set, and greedy exploitation, in phases of fixed lengths.
@@ -130,47 +107,27 @@ class PEGE(Policy):
         )
 
 
-def observer_set(observations: Array) -> Ints:
-    """Arms with rows that span all rows of Y, shape (k, p, d), in increasing order."""
-    spanning = _spanning_rows(observations)
-    members: Ints = np.unique(spanning // observations.shape[1])
-    if observations.shape[1] > 1:  # other rows of a member may make another one redundant
-        for arm in members.tolist():
-            others = members[members != arm]
-            if others.size and _spanning_rows(observations[others]).size == spanning.size:
-                members = others
-    return members
+@persists("phase", "target", "until_round", "until_log")
+class PEGEState(NamedTuple):
+    """Estimates from sweeps, and the position in the schedule."""
+
+    estimate: LeastSquares
+    members: Ints  # arms of a sweep
+    alpha: float
+    beta: float
+    exponential: bool
+    phase: Ints  # (1,): b
+    target: Array  # (1,): sweeps at the end of the exploration of this phase
+    until_round: Ints  # (1,): end of the last exploitation, ...
+    until_log: Array  # (1,): ... and its logarithm beyond 2^53, else 0
 
 
-def _spanning_rows(observations: Array) -> Ints:
-    """Rows of a barycentric spanner of all rows, counted through all arms."""
-    rows = np.ascontiguousarray(observations.reshape(-1, observations.shape[2]))
-    work = spanner(*rows.shape)
-    barycentric_spanner(work, rows, np.ones(len(rows)), SPANNER_FACTOR)
-    return work.members[: int(work.rank[0])]
-
-
-def sweeping(model: Model, regulariser: float, policy: str) -> tuple[LeastSquares, Ints]:
-    """Estimates before any data, and the arms of a sweep.
-
-    lambda is in units of the largest squared row that a sweep shows.
-    """
-    members = observer_set(model.observations)
-    if not members.size and (model.rewards != model.rewards[0]).any():
-        raise ValueError(
-            f"{policy} needs arms that show something; in this problem all observations are zero"
-        )
-    largest = float(np.square(model.observations[members]).sum(axis=2).max(initial=0.0))
-    return least_squares(model, regulariser * (largest or 1.0)), members
-
-
-@compiled
-def _exploits_until(state: PEGEState, clock: Clock) -> Clock:
-    """First round >= now of the next sweep; never where there is nothing to sweep."""
-    if state.members.shape[0] == 0:
-        return never()
-    until = Clock(state.until_round[0], state.until_log[0])
-    return until if is_before(clock, until) else clock
+@invariant(PEGEState)
+def _check(state: PEGEState, name: str) -> None:
+    whole(f"{name}.phase", state.phase)
+    whole(f"{name}.target", state.target)
+    within(f"{name}.until_round", state.until_round, 0, FAR)
+    within(f"{name}.until_log", state.until_log, 0.0)
 
 
 @compiled
@@ -185,6 +142,15 @@ def _choose(state: PEGEState, clock: Clock, offer: Any, rng: Generator) -> Choic
         if pulls[state.members[i]] < pulls[arm]:
             arm = state.members[i]
     return Choice(int(arm), 1.0, clock)
+
+
+@compiled
+def _exploits_until(state: PEGEState, clock: Clock) -> Clock:
+    """First round >= now of the next sweep; never where there is nothing to sweep."""
+    if state.members.shape[0] == 0:
+        return never()
+    until = Clock(state.until_round[0], state.until_log[0])
+    return until if is_before(clock, until) else clock
 
 
 @compiled
@@ -210,6 +176,40 @@ def _inspect(state: PEGEState, clock: Clock, offer: Any) -> Evidence:
     """Report the empirically best arm; there is no confidence level."""
     wake = _exploits_until(state, clock)
     return Evidence(best_arm(state.estimate), math.nan, math.nan, wake)
+
+
+def sweeping(model: Model, regulariser: float, policy: str) -> tuple[LeastSquares, Ints]:
+    """Estimates before any data, and the arms of a sweep.
+
+    lambda is in units of the largest squared row that a sweep shows.
+    """
+    members = observer_set(model.observations)
+    if not members.size and (model.rewards != model.rewards[0]).any():
+        raise ValueError(
+            f"{policy} needs arms that show something; in this problem all observations are zero"
+        )
+    largest = float(np.square(model.observations[members]).sum(axis=2).max(initial=0.0))
+    return least_squares(model, regulariser * (largest or 1.0)), members
+
+
+def observer_set(observations: Array) -> Ints:
+    """Arms with rows that span all rows of Y, shape (k, p, d), in increasing order."""
+    spanning = _spanning_rows(observations)
+    members: Ints = np.unique(spanning // observations.shape[1])
+    if observations.shape[1] > 1:  # other rows of a member may make another one redundant
+        for arm in members.tolist():
+            others = members[members != arm]
+            if others.size and _spanning_rows(observations[others]).size == spanning.size:
+                members = others
+    return members
+
+
+def _spanning_rows(observations: Array) -> Ints:
+    """Rows of a barycentric spanner of all rows, counted through all arms."""
+    rows = np.ascontiguousarray(observations.reshape(-1, observations.shape[2]))
+    work = spanner(*rows.shape)
+    barycentric_spanner(work, rows, np.ones(len(rows)), SPANNER_FACTOR)
+    return work.members[: int(work.rank[0])]
 
 
 register_policy(PEGEState, choose=_choose, update=_update, inspect=_inspect)

@@ -32,7 +32,7 @@ from sightline.core.allocation.design import (
     optimal_design,
 )
 from sightline.core.clock import Clock, never
-from sightline.core.linalg import Array, Ints, factorise, solve, solve_transposed
+from sightline.core.linalg import Array, Ints, equal_rows, factorise, solve, solve_transposed
 from sightline.core.model import Model
 from sightline.core.persistence import indices, invariant, persists, whole, within
 from sightline.jit import compiled, compiled_apart
@@ -41,64 +41,6 @@ from sightline.validation import integer, scale
 
 # Any design is valid, because pulls are counted by its largest leverage: this costs 1 % of them.
 DESIGN_TOLERANCE = 0.01
-
-
-class EliminationLevel(NamedTuple):
-    """What the number of pulls depends on, besides the design."""
-
-    noise_std: float
-    gap_bound: float
-    log_arms_and_horizon: float  # log(k n)
-
-
-@persists(
-    "remaining",
-    "planned",
-    "pulls",
-    "sums",
-    "means",
-    "separation",
-    "phase",
-    "next_arm",
-    "best",
-    "settled",
-)
-class PhasedEliminationState(NamedTuple):
-    """The remaining arms, and the data of the current phase."""
-
-    actions: Array
-    level: EliminationLevel
-    remaining: Array  # (k,) 1 for an arm that may be best, else 0
-    planned: Array  # (k,) pulls in this phase
-    pulls: Array  # (k,) told in this phase
-    sums: Array  # (k,) of their outcomes
-    means: Array  # (k,) estimates of the last phase that ended; 0 before
-    separation: Array  # (2,) by how much the best is ahead, and 2 eps, both of that phase
-    phase: Ints  # (1,)
-    next_arm: Ints  # (1,)
-    best: Ints  # (1,)
-    settled: Ints  # (1,): 1 if it is
-    weights: Array  # (k,) of an observation of each arm
-    design: Design
-    scales: Array  # scratch (k,)
-    gram: Array  # scratch (d, d)
-    factor: Array  # scratch (d, d)
-    moment: Array  # scratch (d,)
-
-
-@invariant(PhasedEliminationState)
-def _check(state: PhasedEliminationState, name: str) -> None:
-    k = len(state.actions)
-    indices(f"{name}.settled", state.settled, 2)
-    indices(f"{name}.next_arm", state.next_arm, k + int(state.settled[0]))
-    indices(f"{name}.best", state.best, k)
-    whole(f"{name}.remaining", state.remaining, 2.0)
-    whole(f"{name}.pulls", state.pulls)
-    within(f"{name}.planned", state.planned, 0.0)
-    within(f"{name}.sums", state.sums, ends=False)
-    within(f"{name}.separation", state.separation, 0.0)
-    if not state.remaining.any():
-        raise ValueError(f"{name}.remaining must name an arm that may be best, got none")
 
 
 @dataclass(frozen=True)
@@ -139,9 +81,9 @@ class PhasedElimination(Policy):
         k, d = actions.shape
         state = PhasedEliminationState(
             actions=actions,
-            level=EliminationLevel(
-                model.noise_std, float(self.gap_bound), math.log(k * self.horizon)
-            ),
+            noise_std=model.noise_std,
+            gap_bound=float(self.gap_bound),
+            log_arms_and_horizon=math.log(k * self.horizon),
             remaining=np.ones(k),
             planned=np.zeros(k),
             pulls=np.zeros(k),
@@ -161,6 +103,58 @@ class PhasedElimination(Policy):
         )
         _begin_phase(state)
         return state
+
+
+@persists(
+    "remaining",
+    "planned",
+    "pulls",
+    "sums",
+    "means",
+    "separation",
+    "phase",
+    "next_arm",
+    "best",
+    "settled",
+)
+class PhasedEliminationState(NamedTuple):
+    """The remaining arms, and the data of the current phase."""
+
+    actions: Array
+    noise_std: float
+    gap_bound: float
+    log_arms_and_horizon: float  # log(k n)
+    remaining: Array  # (k,) 1 for an arm that may be best, else 0
+    planned: Array  # (k,) pulls in this phase
+    pulls: Array  # (k,) told in this phase
+    sums: Array  # (k,) of their outcomes
+    means: Array  # (k,) estimates of the last phase that ended; 0 before
+    separation: Array  # (2,) by how much the best is ahead, and 2 eps, both of that phase
+    phase: Ints  # (1,)
+    next_arm: Ints  # (1,)
+    best: Ints  # (1,)
+    settled: Ints  # (1,): 1 if it is
+    weights: Array  # (k,) of an observation of each arm
+    design: Design
+    scales: Array  # scratch (k,)
+    gram: Array  # scratch (d, d)
+    factor: Array  # scratch (d, d)
+    moment: Array  # scratch (d,)
+
+
+@invariant(PhasedEliminationState)
+def _check(state: PhasedEliminationState, name: str) -> None:
+    k = len(state.actions)
+    indices(f"{name}.settled", state.settled, 2)
+    indices(f"{name}.next_arm", state.next_arm, k + int(state.settled[0]))
+    indices(f"{name}.best", state.best, k)
+    whole(f"{name}.remaining", state.remaining, 2.0)
+    whole(f"{name}.pulls", state.pulls)
+    within(f"{name}.planned", state.planned, 0.0)
+    within(f"{name}.sums", state.sums, ends=False)
+    within(f"{name}.separation", state.separation, 0.0)
+    if not state.remaining.any():
+        raise ValueError(f"{name}.remaining must name an arm that may be best, got none")
 
 
 @compiled
@@ -183,74 +177,13 @@ def _update(state: PhasedEliminationState, clock: Clock, arm: int, outcome: Any)
         _end_phase(state)
 
 
-@compiled
-def _inspect(state: PhasedEliminationState, clock: Clock, offer: Any) -> Evidence:
-    """Report the lead of the best arm in the last phase against 2 eps_l.
-
-    If only equals of the best arm are left, its lead is infinite.
-    """
-    wake = never() if state.settled[0] == 1 else clock
-    return Evidence(state.best[0], state.separation[0], state.separation[1], wake)
-
-
-@compiled
-def _accuracy(state: PhasedEliminationState) -> float:
-    """eps_l of the current phase."""
-    return state.level.gap_bound * math.pow(0.5, state.phase[0])
-
-
-@compiled_apart
-def _begin_phase(state: PhasedEliminationState) -> None:
-    """Plan the next phase; settle if there is nothing left to find out."""
-    _measure_lead(state)
-    if state.separation[0] == math.inf:
-        state.settled[0] = 1
-        return
-    state.phase[0] += 1
-    phase = float(state.phase[0])
-    for x in range(state.scales.shape[0]):
-        state.scales[x] = state.remaining[x] * state.weights[x]
-    optimal_design(state.design, state.actions, state.scales, DESIGN_TOLERANCE)
-    worst = largest_reward_leverage(state.design, state.scales, state.weights)
-    # pi(x) times this many pulls keep max ||x||^2 in V^-1 so small that all means are within eps
-    level = state.level.log_arms_and_horizon + math.log(phase * (phase + 1.0))
-    noise = state.level.noise_std / _accuracy(state)
-    total = 2.0 * worst * noise * noise * level
-    for x in range(state.planned.shape[0]):
-        share = state.design.weights[x]  # one pull at least: tiny noise squared can be 0
-        state.planned[x] = max(np.ceil(total * share), 1.0) if share > 0.0 else 0.0
-        state.pulls[x] = 0.0
-        state.sums[x] = 0.0
-    state.next_arm[0] = first_lacking(state.pulls, state.planned, 0)
-
-
-@compiled
-def _measure_lead(state: PhasedEliminationState) -> None:
-    """Find the best remaining arm, and its lead on those that differ from it; inf if none does."""
-    k, d = state.actions.shape
-    best = best_remaining(state.remaining, state.means)
-    lead = math.inf
-    for x in range(k):
-        differs = False
-        for i in range(d):
-            differs = differs or state.actions[x, i] != state.actions[best, i]
-        if differs and state.remaining[x] > 0.0:
-            lead = min(lead, state.means[best] - state.means[x])
-    state.best[0] = best
-    state.separation[0] = lead
-
-
 @compiled_apart
 def _end_phase(state: PhasedEliminationState) -> None:
     """Estimate, drop arms, and go on."""
     _estimate(state)
-    k = state.means.shape[0]
-    highest = -math.inf
-    for x in range(k):
-        if state.remaining[x] > 0.0:
-            highest = max(highest, state.means[x])
+    highest = state.means[best_remaining(state.remaining, state.means)]
     state.separation[1] = 2.0 * _accuracy(state)
-    for x in range(k):
+    for x in range(state.means.shape[0]):
         if highest - state.means[x] > state.separation[1]:
             state.remaining[x] = 0.0
     _begin_phase(state)
@@ -282,6 +215,59 @@ def _estimate(state: PhasedEliminationState) -> None:
         for i in range(r):
             mean += c[x, i] * moment[i]
         state.means[x] = mean / state.weights[x] if state.remaining[x] > 0.0 else -math.inf
+
+
+@compiled_apart
+def _begin_phase(state: PhasedEliminationState) -> None:
+    """Plan the next phase; settle if there is nothing left to find out."""
+    _measure_lead(state)
+    if state.separation[0] == math.inf:
+        state.settled[0] = 1
+        return
+    state.phase[0] += 1
+    phase = float(state.phase[0])
+    for x in range(state.scales.shape[0]):
+        state.scales[x] = state.remaining[x] * state.weights[x]
+    optimal_design(state.design, state.actions, state.scales, DESIGN_TOLERANCE)
+    worst = largest_reward_leverage(state.design, state.scales, state.weights)
+    # pi(x) times this many pulls keep max ||x||^2 in V^-1 so small that all means are within eps
+    level = state.log_arms_and_horizon + math.log(phase * (phase + 1.0))
+    noise = state.noise_std / _accuracy(state)
+    total = 2.0 * worst * noise * noise * level
+    for x in range(state.planned.shape[0]):
+        share = state.design.weights[x]  # one pull at least: tiny noise squared can be 0
+        state.planned[x] = max(np.ceil(total * share), 1.0) if share > 0.0 else 0.0
+        state.pulls[x] = 0.0
+        state.sums[x] = 0.0
+    state.next_arm[0] = first_lacking(state.pulls, state.planned, 0)
+
+
+@compiled
+def _measure_lead(state: PhasedEliminationState) -> None:
+    """Find the best remaining arm, and its lead on those that differ from it; inf if none does."""
+    best = best_remaining(state.remaining, state.means)
+    lead = math.inf
+    for x in range(state.means.shape[0]):
+        if state.remaining[x] > 0.0 and not equal_rows(state.actions, x, best):
+            lead = min(lead, state.means[best] - state.means[x])
+    state.best[0] = best
+    state.separation[0] = lead
+
+
+@compiled
+def _accuracy(state: PhasedEliminationState) -> float:
+    """eps_l of the current phase."""
+    return state.gap_bound * math.pow(0.5, state.phase[0])
+
+
+@compiled
+def _inspect(state: PhasedEliminationState, clock: Clock, offer: Any) -> Evidence:
+    """Report the lead of the best arm in the last phase against 2 eps_l.
+
+    If only equals of the best arm are left, its lead is infinite.
+    """
+    wake = never() if state.settled[0] == 1 else clock
+    return Evidence(state.best[0], state.separation[0], state.separation[1], wake)
 
 
 register_policy(PhasedEliminationState, choose=_choose, update=_update, inspect=_inspect)

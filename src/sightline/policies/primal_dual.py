@@ -1,7 +1,7 @@
 """The primal-dual method: play the arm of least gap per information gain.
 
-The form of SPL (Degenne, Shao, Koolen, ICML 2020) with which the paper compares IDS:
-estimator, alternatives, weights q and exploitation test are those of IDS, but an exploration round
+The paper states SPL (Degenne, Shao, Koolen, ICML 2020) in this form, to compare it with IDS.
+Estimator, alternatives, weights q and exploitation test are those of IDS, but an exploration round
 plays argmin_x gap(x) / I(x), where IDS draws from x-hat and that arm.  SPL itself, a learner over
 arms whose shares are tracked, is another algorithm.
 
@@ -26,22 +26,14 @@ from typing import Any, NamedTuple
 
 from numpy.random import Generator
 
-from sightline.core.action_set import ActionSet, withhold
-from sightline.core.alternatives import Comparison, HalfSpaces, half_spaces
+from sightline.core.action_set import ActionSet
+from sightline.core.alternatives import HalfSpaces, half_spaces
 from sightline.core.clock import Clock, is_before
-from sightline.core.confidence import ConfidenceRule, local_beta
+from sightline.core.confidence import ConfidenceRule
 from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
-from sightline.core.gains import (
-    INFORMATION,
-    LearningRate,
-    Round,
-    Workspace,
-    gains_on_offer,
-    learning_rate_rule,
-    workspace,
-)
-from sightline.core.gaps import EMPIRICAL, FLOORED, GAPS, gap_estimates, optimistic_arm
+from sightline.core.gains import INFORMATION, LearningRate, Workspace, learning_rate_rule, workspace
+from sightline.core.gaps import EMPIRICAL, FLOORED, GAPS
 from sightline.core.model import Model
 from sightline.core.ratio import cheapest_arm
 from sightline.jit import compiled
@@ -56,7 +48,8 @@ from sightline.policies.base import (
     report_commitment,
     settled_before,
 )
-from sightline.validation import LARGEST, one_of
+from sightline.policies.ids import weigh
+from sightline.validation import one_of
 
 _GAPS = {"floored": FLOORED, "empirical": EMPIRICAL, "value": GAPS["value"]}
 _CANDIDATES = ("others", "all")
@@ -65,19 +58,6 @@ _OPTIMISM = {
     "all": INFORMATION["halfspace"].rule,
     "ucb": INFORMATION["halfspace-ucb"].rule,
 }
-
-
-class PrimalDualState(NamedTuple):
-    """Estimates from exploration rounds, the rules of a configuration, and a workspace."""
-
-    estimate: LeastSquares
-    confidence: Any
-    alternatives: HalfSpaces
-    gap_rule: Any  # numerator of the price
-    learning_rate: LearningRate
-    gain_rule: Any  # denominator of the price
-    explores_best: bool  # whether x-hat is a candidate
-    work: Workspace
 
 
 @dataclass(frozen=True)
@@ -145,6 +125,19 @@ class PrimalDual(Policy):
         )
 
 
+class PrimalDualState(NamedTuple):
+    """Estimates from exploration rounds, the rules of a configuration, and a workspace."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces
+    gap_rule: Any  # numerator of the price
+    learning_rate: LearningRate
+    gain_rule: Any  # denominator of the price
+    explores_best: bool  # whether x-hat is a candidate
+    work: Workspace
+
+
 @compiled
 def _choose(state: PrimalDualState, clock: Clock, offer: ActionSet, rng: Generator) -> Choice:
     """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play the arm of least price."""
@@ -154,27 +147,15 @@ def _choose(state: PrimalDualState, clock: Clock, offer: ActionSet, rng: Generat
     wake = settled_before(state, comparison, clock)
     if is_before(clock, wake):
         return Choice(comparison.best, 1.0, wake)
-    return Choice(_best_response(state, comparison, offer), 1.0, clock)
-
-
-@compiled
-def _best_response(state: PrimalDualState, comparison: Comparison, offer: ActionSet) -> int:
-    """Arm of least gap per gain: argmin_x Delta(x) / I_s(x)."""
-    estimate, work, separations = state.estimate, state.work, state.alternatives.separations
-    learned = estimate.learned
-    beta = local_beta(state.confidence, learned.log_det[0], learned.rounds[0] + 1)
-    ucb_arm = optimistic_arm(estimate, beta, offer)
-    round_ = Round(
-        estimate, state.alternatives, comparison, beta, ucb_arm, state.learning_rate, work
-    )
-    gap_estimates(state.gap_rule, round_, work.gaps)
-    gains_on_offer(state.gain_rule, round_, offer)
-    withhold(offer, work.gaps, LARGEST)
+    # Delta(x) and I_s(x)
+    weigh(state, comparison, offer)
+    work = state.work
     if not state.explores_best:
         for x in range(work.gains.shape[0]):
-            if separations[x] <= 0.0:  # x-hat and its twins
+            if state.alternatives.separations[x] <= 0.0:  # x-hat and its twins
                 work.gains[x] = 0.0
-    return cheapest_arm(work.gaps, work.gains, comparison.best)
+    # argmin_x Delta(x) / I_s(x)
+    return Choice(cheapest_arm(work.gaps, work.gains, comparison.best), 1.0, clock)
 
 
 register_policy(PrimalDualState, choose=_choose, update=learn, inspect=report_commitment)

@@ -98,6 +98,12 @@ from sightline.validation import LARGEST, number, one_of, scale, shown
 _BY_PHASE = 0.0  # in place of a step size: 1 / sqrt(p_k)
 _PRIMAL_STEP, _DUAL_STEP = 0.5, 0.1  # of SOLID++
 
+# V_w is singular where w leaves out a direction.  Within V_w only, w therefore has this share of
+# the uniform distribution, which unlike a multiple of I fits every scale and basis of the arms.
+UNIFORM_SHARE = 1e-6
+# First diagonal of the factor, relative to the longest arm: rotations need one that is not 0.
+_FIRST_DIAGONAL = 1e-12
+
 
 @dataclass(frozen=True)
 class SOLID(Policy):
@@ -223,13 +229,6 @@ class Steps(NamedTuple):
     first_normaliser: float
 
 
-# V_w is singular where w leaves out a direction.  Within V_w only, w therefore has this share of
-# the uniform distribution, which unlike a multiple of I fits every scale and basis of the arms.
-UNIFORM_SHARE = 1e-6
-# First diagonal of the factor, relative to the longest arm: rotations need one that is not 0.
-_FIRST_DIAGONAL = 1e-12
-
-
 @persists()
 class InformationRates(NamedTuple):
     """Workspace of one evaluation."""
@@ -247,57 +246,6 @@ def rates_workspace(rows: Array) -> InformationRates:
     k, d = rows.shape
     longest = max(norm(row) for row in rows)
     return InformationRates(np.zeros((d, d)), np.zeros(d), np.zeros(k), np.zeros(d), rows, longest)
-
-
-@compiled
-def _difference(actions: Array, best: int, z: int, vector: Array) -> None:
-    for i in range(vector.shape[0]):
-        vector[i] = actions[best, i] - actions[z, i]
-
-
-@compiled
-def information_rates(
-    estimate: LeastSquares,
-    alternatives: Any,
-    comparison: Comparison,
-    weights: Array,
-    work: InformationRates,
-) -> float:
-    """Write the rates of all arms, and return the squared distance to nu in V_w: O(k d^2).
-
-    The least distance must be finite: some arm then differs from x-hat.
-    """
-    actions, factor, vector = estimate.arms.rewards, work.factor, work.vector
-    separations, shortfalls = alternatives.separations, alternatives.shortfalls
-    k, d = actions.shape
-    # the factor of V_w by rotating the rows into it, which loses fewest digits: O(k d^2)
-    for i in range(d):
-        for j in range(d):
-            factor[i, j] = _FIRST_DIAGONAL * work.longest if i == j else 0.0
-    for x in range(k):
-        root = math.sqrt((1.0 - UNIFORM_SHARE) * weights[x] + UNIFORM_SHARE / k)
-        for i in range(d):
-            vector[i] = root * work.rows[x, i]
-        rank_one_update(factor, vector)
-    nearest, least, nearest_norm = -1, math.inf, 1.0
-    for z in range(k):
-        if separations[z] > 0.0:
-            _difference(actions, rival_of(alternatives, comparison, z), z, vector)
-            solve_transposed(factor, vector)
-            squared_norm = squared_length(vector)
-            distance = shortfalls[z] * shortfalls[z] / squared_norm
-            if distance < least:
-                nearest, least, nearest_norm = z, distance, squared_norm
-    _difference(actions, rival_of(alternatives, comparison, nearest), nearest, vector)
-    solve_transposed(factor, vector)
-    solve(factor, vector)
-    scale = shortfalls[nearest] / nearest_norm
-    for i in range(d):
-        work.shift[i] = -scale * vector[i]
-    for x in range(k):
-        change = inner(work.rows, x, work.shift)
-        work.rates[x] = change * change
-    return least
 
 
 @persists("explorations", "in_phase", "phase", "multiplier", "log_weights", "weights")
@@ -369,21 +317,6 @@ def _restart(pair: SaddlePoint, alternatives: Any, steps: Steps) -> None:
 
 
 @compiled
-def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
-    """Whether m < beta_{s, t log t} / 2."""
-    log_det = state.estimate.learned.log_det[0]
-    return bool(comparison.least < global_beta(state.confidence, log_det, log_round(clock)))
-
-
-@compiled
-def _weights_of(state: SOLIDState, offer: Any, probabilities: Array) -> None:
-    """Write w of an action set."""
-    for x in range(probabilities.shape[0]):
-        probabilities[x] = state.pair.weights[x]
-    withhold(offer, probabilities, 0.0)
-
-
-@compiled
 def _choose(state: SOLIDState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play x-hat if it is settled, else draw from w."""
     note_action_set(state.frequencies, offer, state.estimate, rng)
@@ -394,10 +327,23 @@ def _choose(state: SOLIDState, clock: Clock, offer: Any, rng: Generator) -> Choi
 
 
 @compiled
+def _explores(state: SOLIDState, comparison: Comparison, clock: Clock) -> bool:
+    """Whether m < beta_{s, t log t} / 2."""
+    log_det = state.estimate.learned.log_det[0]
+    return bool(comparison.least < global_beta(state.confidence, log_det, log_round(clock)))
+
+
+@compiled
+def _weights_of(state: SOLIDState, offer: Any, probabilities: Array) -> None:
+    for x in range(probabilities.shape[0]):
+        probabilities[x] = state.pair.weights[x]
+    withhold(offer, probabilities, 0.0)
+
+
+@compiled
 def _probabilities(
     state: SOLIDState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the action probabilities of this round."""
     if _explores(state, compare_to_best(state, state.estimate.arms.everything), clock):
         _weights_of(state, offer, probabilities)
     else:
@@ -460,6 +406,57 @@ def _optimistic_information(state: SOLIDState, comparison: Comparison) -> float:
         pair.optimism[x] = math.sqrt(gamma * max(estimate.arms.squared_widths[x], 0.0))
         width += pair.joint[x] * pair.optimism[x]
     return float(per_variance * least + state.steps.bonus * width)
+
+
+@compiled
+def information_rates(
+    estimate: LeastSquares,
+    alternatives: Any,
+    comparison: Comparison,
+    weights: Array,
+    work: InformationRates,
+) -> float:
+    """Write the rates of all arms, and return the squared distance to nu in V_w: O(k d^2).
+
+    The least distance must be finite: some arm then differs from x-hat.
+    """
+    actions, factor, vector = estimate.arms.rewards, work.factor, work.vector
+    separations, shortfalls = alternatives.separations, alternatives.shortfalls
+    k, d = actions.shape
+    # the factor of V_w by rotating the rows into it, which loses fewest digits: O(k d^2)
+    for i in range(d):
+        for j in range(d):
+            factor[i, j] = _FIRST_DIAGONAL * work.longest if i == j else 0.0
+    for x in range(k):
+        root = math.sqrt((1.0 - UNIFORM_SHARE) * weights[x] + UNIFORM_SHARE / k)
+        for i in range(d):
+            vector[i] = root * work.rows[x, i]
+        rank_one_update(factor, vector)
+    nearest, least, nearest_norm = -1, math.inf, 1.0
+    for z in range(k):
+        if separations[z] > 0.0:
+            _difference(actions, rival_of(alternatives, comparison, z), z, vector)
+            solve_transposed(factor, vector)
+            squared_norm = squared_length(vector)
+            distance = shortfalls[z] * shortfalls[z] / squared_norm
+            if distance < least:
+                nearest, least, nearest_norm = z, distance, squared_norm
+    _difference(actions, rival_of(alternatives, comparison, nearest), nearest, vector)
+    solve_transposed(factor, vector)
+    solve(factor, vector)
+    scale = shortfalls[nearest] / nearest_norm
+    for i in range(d):
+        work.shift[i] = -scale * vector[i]
+    for x in range(k):
+        change = inner(work.rows, x, work.shift)
+        work.rates[x] = change * change
+    return least
+
+
+@compiled
+def _difference(actions: Array, best: int, z: int, vector: Array) -> None:
+    for i in range(vector.shape[0]):
+        vector[i] = actions[best, i] - actions[z, i]
 
 
 @compiled

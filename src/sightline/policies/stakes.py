@@ -69,7 +69,7 @@ Cost per round: O(k d^2).  A commitment of any length costs as much as one round
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +98,7 @@ from sightline.core.estimate import (
 )
 from sightline.core.least_squares import update_seen_widths
 from sightline.core.likelihood import information
-from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
+from sightline.core.likelihood_alternatives import half_spaces_for
 from sightline.core.linalg import Array, Ints
 from sightline.core.lookahead import Lookahead, add_gram_matrix, add_pulls, begin_now, lookahead_of
 from sightline.core.model import Model
@@ -107,6 +107,7 @@ from sightline.core.posterior.losses import ExpectedLoss, Losses, expected_loss,
 from sightline.core.ratio import Mixture, pair_mixture
 from sightline.jit import compiled
 from sightline.policies.base import (
+    EVERY_KIND,
     Choice,
     Policy,
     ScheduledExploration,
@@ -204,28 +205,19 @@ class Stakes(Policy):
     @property
     def supports(self) -> Supports:
         """What the policy can play beyond a plain bandit."""
-        return Supports(
-            masks=True,
-            contexts=True,
-            streams=self.randomised,
-            games=True,
-            noise_per_arm=True,
-            likelihoods=self.noise == "given",
-            unknown_noise=True,
-            delays=True,
+        streams, likelihoods = self.randomised, self.noise == "given"
+        return replace(
+            EVERY_KIND, masks_in_contexts=False, streams=streams, likelihoods=likelihoods
         )
 
     def start(self, model: Model) -> StakesState:
         """State before any data."""
-        if model.stream:
-            if not self.randomised:
-                model.needs_lasting_arms("deterministic Stakes")
-            model = model.with_reservoir(SETS_KEPT)
-        contexts = model.contexts
-        if contexts is not None and len(contexts) == 1:
-            contexts = None
-        if contexts is not None and not self.randomised:
+        several = model.contexts is not None and len(model.contexts) > 1
+        if (model.stream or several) and not self.randomised:
             model.needs_fixed_arms("deterministic Stakes")
+        if model.stream:
+            model = model.with_reservoir(SETS_KEPT)
+        contexts = model.contexts if several or model.stream else None
         known = self.noise == "given" and model.noise_known
         if not known and model.observations_per_round > 1:
             raise ValueError(
@@ -237,17 +229,25 @@ class Stakes(Policy):
         distribution = context_distribution(contexts, self.context_probabilities == "estimated")
         if model.stream:
             distribution = sample_of_sets(model)
-        by_likelihood = [_by_likelihood(estimate) if contexts is None else None for _ in range(2)]
+        by_likelihood: list[Any] = [None, None]
+        if model.likelihood is not None and contexts is None:  # only the nearest are refined
+            by_likelihood = [half_spaces_for(estimate, far=_DECISIVE, near=0.0) for _ in range(2)]
+        r = d if model.stream else 0
+        open_decisions = OpenDecisions(
+            stream=bool(model.stream),
+            pulls=np.zeros(0 if model.stream else k),
+            gram=np.zeros((r, r)),
+            total=np.zeros(1 if model.stream else 0, dtype=np.int64),
+        )
         now = losses(k, d, contexts, distribution, by_likelihood[0])
+        reported = now.alternatives if by_likelihood[0] is None else half_spaces_for(estimate)
         return StakesState(
             estimate=estimate,
             confidence=confidence,
-            alternatives=now.alternatives
-            if by_likelihood[0] is None
-            else half_spaces_for(estimate),
+            alternatives=reported,
             guard=float(self.guard),
             due=nothing_scheduled() if self.randomised else None,
-            open_decisions=_no_open_decisions(estimate, bool(model.stream)),
+            open_decisions=open_decisions,
             now=now,
             expected=lookahead_of(estimate),
             lookahead=losses(k, d, contexts, distribution, by_likelihood[1]),
@@ -272,12 +272,6 @@ class Stakes(Policy):
         return begin(model, (_WIDENING * sigma / bound) ** 2, free, noise=noise)
 
 
-def _by_likelihood(estimate: LeastSquares) -> LikelihoodHalfSpaces | None:
-    """Alternatives by likelihood for clicks and counts; only the nearest are refined."""
-    found = half_spaces_for(estimate, far=_DECISIVE, near=0.0)
-    return found if isinstance(found, LikelihoodHalfSpaces) else None
-
-
 # State
 
 
@@ -298,17 +292,6 @@ class OpenDecisions(NamedTuple):
 def _check(part: OpenDecisions, name: str) -> None:
     whole(f"{name}.pulls", part.pulls)
     whole(f"{name}.total", part.total)
-
-
-def _no_open_decisions(estimate: LeastSquares, stream: bool) -> OpenDecisions:
-    k, d = estimate.arms.rewards.shape
-    n = d if stream else 0
-    return OpenDecisions(
-        stream=stream,
-        pulls=np.zeros(0 if stream else k),
-        gram=np.zeros((n, n)),
-        total=np.zeros(1 if stream else 0, dtype=np.int64),
-    )
 
 
 class StakesState(NamedTuple):
@@ -393,28 +376,13 @@ def least_price(out: Losses, best: int) -> tuple[int, float]:
 
 
 class Exploration(NamedTuple):
-    """Which arms are played, and with what probabilities.
+    """Which arms are played, and with what probabilities."""
 
-    Attributes
-    ----------
-    best : int
-        x-hat, which has the rest.
-    arm : int
-        The arm that explores; x-hat if there is none.  Of a commitment it may be an arm of another
-        context.
-    log_probability : float
-        log p, in a round in which the arm is on offer.
-    committed : bool
-        Whether x-hat is not learned from.
-    log_until : float
-        log t up to which x-hat is played for sure and not learned from; -inf if it is not.
-    """
-
-    best: int
-    arm: int
-    log_probability: float
-    committed: bool
-    log_until: float
+    best: int  # x-hat, which has the rest
+    arm: int  # explores; x-hat if none does; in a commitment perhaps an arm of another context
+    log_probability: float  # log p, in a round in which the arm is on offer
+    committed: bool  # whether x-hat is not learned from
+    log_until: float  # log t up to which x-hat is played surely and not learned from; or -inf
 
 
 @compiled
@@ -575,7 +543,6 @@ def _committed_until(now: ExpectedLoss, limit: ExpectedLoss, price: float) -> fl
 
 @compiled
 def _choose(state: StakesState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Choose by the configured form."""
     note_action_set(state.now.frequencies, offer, state.estimate, rng)
     return _choose_by_form(state.due, state, clock, offer, rng)
 
@@ -599,7 +566,6 @@ def _forget(due: ScheduledExploration | None) -> None:
 
 @compiled
 def _update(state: StakesState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from an outcome."""
     learn(state, clock, arm, outcome)
     _close(state.open_decisions, state.estimate, arm)
     _forget(state.due)
@@ -616,7 +582,6 @@ def _show(state: StakesState, rows: Array, start: int, stop: int) -> None:
 
 @compiled
 def _decided(state: StakesState, clock: Clock, arm: int) -> None:
-    """Add an open decision."""
     decisions, estimate = state.open_decisions, state.estimate
     if decisions.stream:
         decisions.total[0] += 1
@@ -673,7 +638,12 @@ def _count_open(
     if stream is not None:
         begin_now(view, estimate)
         if decisions.total[0] > 0:
-            worth = _mean_information(fit, estimate)
+            worth = 1.0  # information of an outcome, at the mean predictor of the present arms
+            if fit is not None:
+                total, means = 0.0, estimate.arms.means
+                for x in range(means.shape[0]):
+                    total += means[x]
+                worth = information(fit.likelihood, total / means.shape[0])
             add_gram_matrix(view, stream.factor, decisions.gram, worth)
         return
     update_seen_widths(estimate)
@@ -681,18 +651,6 @@ def _count_open(
     for x in range(decisions.pulls.shape[0]):
         if decisions.pulls[x] > 0.0:
             add_pulls(view, x, decisions.pulls[x])
-
-
-@compiled
-def _mean_information(fit: LikelihoodFit | None, estimate: LeastSquares) -> float:
-    """Information of an open outcome of a stream, at the mean predictor of the present arms."""
-    if fit is None:
-        return 1.0
-    means = estimate.arms.means
-    total = 0.0
-    for x in range(means.shape[0]):
-        total += means[x]
-    return information(fit.likelihood, total / means.shape[0])
 
 
 # Inspect, and action probabilities
@@ -712,7 +670,6 @@ def _at_stake(state: StakesState, clock: Clock, offer: Any) -> tuple[float, floa
 def _probabilities(
     state: StakesState, clock: Clock, offer: Any, rng: Generator, probabilities: Array
 ) -> None:
-    """Write the action probabilities of this round."""
     spread(_mixture(state.due, state, clock, offer), probabilities)
 
 

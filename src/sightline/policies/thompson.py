@@ -24,7 +24,7 @@ never commits.  The posterior and its symbols: :mod:`sightline.core.posterior.ga
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ from sightline.core.posterior.gaussian import (
 )
 from sightline.jit import compiled
 from sightline.policies.base import (
+    EVERY_KIND,
     PROBABILITY_DRAWS,
     Choice,
     Evidence,
@@ -61,39 +62,6 @@ from sightline.validation import one_of, scale
 
 _INFLATION = ("none", "agrawal-goyal", "abeille-lazaric")
 _LOG_2 = math.log(2.0)
-
-
-class Inflation(NamedTuple):
-    """Rule for v: fixed, Agrawal-Goyal if ``dimension`` is set, or by a confidence rule."""
-
-    fixed: float
-    dimension: float = 0.0
-    confidence: Any = None
-    prior_std: float = 1.0
-    noise_variance: float = 1.0
-
-
-@compiled
-def _inflation(rule: Inflation, confidence: Any, posterior: Posterior, clock: Clock) -> float:
-    """v: the number of posterior standard deviations of a draw."""
-    if confidence is not None:  # v = sqrt(beta) / sigma
-        log_det = log_det_ratio(posterior, rule.prior_std)
-        beta = global_beta(confidence, log_det, log_round(clock))
-        # the posterior covariance is sigma^2 V^-1, and beta has sigma^2 in it already
-        return math.sqrt(beta / rule.noise_variance)
-    if rule.dimension > 0.0:  # v = sqrt(9 d log(t / delta)), delta = 1/(t log t)
-        u = max(log_round(clock), _LOG_2)  # t / delta = t^2 log t
-        return 3.0 * math.sqrt(rule.dimension * (2.0 * u + math.log(u)))
-    return rule.fixed
-
-
-@persists()
-class ThompsonState(NamedTuple):
-    """Posterior over theta, and the last draw from it."""
-
-    posterior: Posterior
-    inflation: Inflation
-    draw: Array  # scratch (d,)
 
 
 @dataclass(frozen=True)
@@ -132,17 +100,7 @@ class ThompsonSampling(Policy):
     @property
     def supports(self) -> Supports:
         """What the policy can play beyond a plain bandit."""
-        return Supports(
-            masks=True,
-            contexts=True,
-            masks_in_contexts=True,
-            streams=True,
-            games=True,
-            noise_per_arm=True,
-            likelihoods=True,
-            unknown_noise=self.inflation != "abeille-lazaric",
-            delays=True,
-        )
+        return replace(EVERY_KIND, unknown_noise=self.inflation != "abeille-lazaric")
 
     def start(self, model: Model) -> ThompsonState:
         """State before any data."""
@@ -177,6 +135,25 @@ class ThompsonSampling(Policy):
         )
 
 
+class Inflation(NamedTuple):
+    """Rule for v: fixed, Agrawal-Goyal if ``dimension`` is set, or by a confidence rule."""
+
+    fixed: float
+    dimension: float = 0.0
+    confidence: Any = None
+    prior_std: float = 1.0
+    noise_variance: float = 1.0
+
+
+@persists()
+class ThompsonState(NamedTuple):
+    """Posterior over theta, and the last draw from it."""
+
+    posterior: Posterior
+    inflation: Inflation
+    draw: Array  # scratch (d,)
+
+
 @compiled
 def _choose(state: ThompsonState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the best arm of one posterior draw; its probability has no closed form."""
@@ -187,17 +164,17 @@ def _choose(state: ThompsonState, clock: Clock, offer: Any, rng: Generator) -> C
 
 
 @compiled
-def _update(state: ThompsonState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Posterior after one more observation."""
-    absorb(state.posterior, arm, outcome)
-
-
-@compiled
-def _inspect(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
-    """Report the best arm of the posterior mean, without a confidence level."""
-    theta = state.draw
-    posterior_mean(state.posterior, theta)
-    return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
+def _inflation(rule: Inflation, confidence: Any, posterior: Posterior, clock: Clock) -> float:
+    """v: the number of posterior standard deviations of a draw."""
+    if confidence is not None:  # v = sqrt(beta) / sigma
+        log_det = log_det_ratio(posterior, rule.prior_std)
+        beta = global_beta(confidence, log_det, log_round(clock))
+        # the posterior covariance is sigma^2 V^-1, and beta has sigma^2 in it already
+        return math.sqrt(beta / rule.noise_variance)
+    if rule.dimension > 0.0:  # v = sqrt(9 d log(t / delta)), delta = 1/(t log t)
+        u = max(log_round(clock), _LOG_2)  # t / delta = t^2 log t
+        return 3.0 * math.sqrt(rule.dimension * (2.0 * u + math.log(u)))
+    return rule.fixed
 
 
 @compiled
@@ -216,7 +193,21 @@ def _probabilities(
 
 
 @compiled
-def _show(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
+def learn_posterior(state: Any, clock: Clock, arm: int, outcome: Any) -> None:
+    """Posterior after one more observation."""
+    absorb(state.posterior, arm, outcome)
+
+
+@compiled
+def _inspect(state: ThompsonState, clock: Clock, offer: Any) -> Evidence:
+    """Report the best arm of the posterior mean, without a confidence level."""
+    theta = state.draw
+    posterior_mean(state.posterior, theta)
+    return Evidence(best_under(state.posterior, theta, offer), math.nan, math.nan, clock)
+
+
+@compiled
+def show_posterior(state: Any, rows: Array, start: int, stop: int) -> None:
     """Put new arms into the table."""
     show_rows(state.posterior, rows, start, stop)
 
@@ -224,8 +215,8 @@ def _show(state: ThompsonState, rows: Array, start: int, stop: int) -> None:
 register_policy(
     ThompsonState,
     choose=_choose,
-    update=_update,
+    update=learn_posterior,
     inspect=_inspect,
     probabilities=_probabilities,
-    show=_show,
+    show=show_posterior,
 )

@@ -73,19 +73,6 @@ _NEVER = 2.0**-53
 _MOST_REDRAWS = 10**6
 
 
-@persists()
-class TopTwoState(NamedTuple):
-    """Estimates from exploration rounds, and the posterior that goes with them."""
-
-    estimate: LeastSquares
-    confidence: Any
-    alternatives: HalfSpaces | LikelihoodHalfSpaces
-    posterior: Posterior
-    leader_probability: float
-    redraws: int
-    draw: Array  # scratch (d,)
-
-
 @dataclass(frozen=True)
 class TopTwo(Policy):
     """Top-two Thompson sampling, until the best arm is settled.
@@ -127,34 +114,44 @@ class TopTwo(Policy):
     def start(self, model: Model) -> TopTwoState:
         """State before any data."""
         estimate, confidence = begin(model, self.regulariser, self.confidence)
+        arms, sigma = estimate.arms, model.noise_std
+        if model.likelihood is not None:
+            posterior = posterior_of_fit(estimate)
+        else:  # with the prior for which the posterior mean is theta-hat
+            prior_std = sigma / math.sqrt(estimate.regulariser)
+            posterior = gaussian_posterior(arms.rewards, arms.observations.rows, sigma, prior_std)
         return TopTwoState(
             estimate=estimate,
             confidence=confidence,
             alternatives=half_spaces_for(estimate),
-            posterior=_posterior(model, estimate),
+            posterior=posterior,
             leader_probability=float(self.leader_probability),
             redraws=int(self.redraws),
-            draw=np.zeros(estimate.arms.rewards.shape[1]),
+            draw=np.zeros(arms.rewards.shape[1]),
         )
 
 
-def _posterior(model: Model, estimate: LeastSquares) -> Posterior:
-    """Prior whose posterior has the mean theta-hat."""
-    if model.likelihood is not None:
-        return posterior_of_fit(estimate)
-    arms = estimate.arms
-    prior_std = model.noise_std / math.sqrt(estimate.regulariser)
-    return gaussian_posterior(arms.rewards, arms.observations.rows, model.noise_std, prior_std)
+@persists()
+class TopTwoState(NamedTuple):
+    """Estimates from exploration rounds, and the posterior that goes with them."""
+
+    estimate: LeastSquares
+    confidence: Any
+    alternatives: HalfSpaces | LikelihoodHalfSpaces
+    posterior: Posterior
+    leader_probability: float
+    redraws: int
+    draw: Array  # scratch (d,)
 
 
 @compiled
-def _nearest(state: TopTwoState, comparison: Comparison) -> int:
-    """Arm of the nearest alternative; the first one among equals."""
-    distances = state.alternatives.distances
-    z = 0
-    while distances[z] > comparison.least:
-        z += 1
-    return z
+def _choose(state: TopTwoState, clock: Clock, offer: Any, rng: Generator) -> Choice:
+    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
+    comparison = compare_to_best(state, offer)
+    wake = settled_before(state, comparison, clock)
+    if is_before(clock, wake):
+        return Choice(comparison.best, 1.0, wake)
+    return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
 
 
 @compiled
@@ -178,34 +175,12 @@ def _leader_or_challenger(
                 break
         elif arm != leader:
             return arm
-    return _nearest(state, comparison) if leader == best else best
-
-
-@compiled
-def _choose(state: TopTwoState, clock: Clock, offer: Any, rng: Generator) -> Choice:
-    """Commit to x-hat while m_s >= beta_{s, t log t} / 2, else play leader or challenger."""
-    comparison = compare_to_best(state, offer)
-    wake = settled_before(state, comparison, clock)
-    if is_before(clock, wake):
-        return Choice(comparison.best, 1.0, wake)
-    return Choice(_leader_or_challenger(state, comparison, offer, rng), math.nan, clock)
-
-
-@compiled
-def _update(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
-    """Learn from an exploration round."""
-    _observe_if_apart(state.posterior.estimate, state, arm, outcome)
-    absorb(state.posterior, arm, outcome)
-    adapt(state.confidence, state.estimate)
-
-
-@compiled
-def _observe_if_apart(
-    fit: LeastSquares | None, state: TopTwoState, arm: int, outcome: float
-) -> None:
-    """Update the estimate, unless it is the fit that the posterior updates."""
-    if fit is None:
-        observe(state.estimate, arm, outcome)
+    if leader != best:
+        return best
+    nearest = 0  # arm of the nearest alternative, the first one among equals
+    while state.alternatives.distances[nearest] > comparison.least:
+        nearest += 1
+    return nearest
 
 
 @compiled
@@ -222,6 +197,22 @@ def _probabilities(
     for _ in range(PROBABILITY_DRAWS):
         probabilities[_leader_or_challenger(state, comparison, offer, rng)] += 1.0
     share_draws(offer, probabilities)
+
+
+@compiled
+def _update(state: TopTwoState, clock: Clock, arm: int, outcome: Any) -> None:
+    _observe_if_apart(state.posterior.estimate, state, arm, outcome)
+    absorb(state.posterior, arm, outcome)
+    adapt(state.confidence, state.estimate)
+
+
+@compiled
+def _observe_if_apart(
+    fit: LeastSquares | None, state: TopTwoState, arm: int, outcome: float
+) -> None:
+    """Update the estimate, unless it is the fit that the posterior updates."""
+    if fit is None:
+        observe(state.estimate, arm, outcome)
 
 
 register_policy(

@@ -1,81 +1,39 @@
 """Problems: linear bandits, contexts, games and streams with their true parameter and noise."""
 
-from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame
-from sightline.problems.games import (
-    apple_tasting,
-    dueling,
-    dynamic_pricing,
-    full_information,
-    graph_feedback,
-    heteroscedastic,
-    ice_cream,
-    label_efficient,
-    laser,
-    localised_dueling,
-    noise_example,
-    semi_bandit,
-    transductive,
-)
-from sightline.problems.instances import (
-    click_rates,
-    contextual_end_of_optimism,
-    contextual_simple,
-    end_of_optimism,
-    end_of_optimism_family,
-    large_gaps,
-    product_features,
-    product_problem,
-    spanning_contexts,
-    unit_sphere,
-    unit_spheres,
-    website,
-)
-from sightline.problems.noise import (
-    BernoulliNoise,
-    Counts,
-    GaussianNoise,
-    Sampler,
-    TwoPoint,
-    Uniform,
-)
-from sightline.problems.streams import StreamBandit, recorded_stream, sphere_stream
-
-__all__ = [
-    "BernoulliNoise",
-    "ContextualBandit",
-    "Counts",
-    "GaussianNoise",
-    "LinearBandit",
-    "LinearGame",
-    "Sampler",
-    "StreamBandit",
-    "TwoPoint",
-    "Uniform",
-    "apple_tasting",
-    "click_rates",
-    "contextual_end_of_optimism",
-    "contextual_simple",
-    "dueling",
-    "dynamic_pricing",
-    "end_of_optimism",
-    "end_of_optimism_family",
-    "full_information",
-    "graph_feedback",
-    "heteroscedastic",
-    "ice_cream",
-    "label_efficient",
-    "large_gaps",
-    "laser",
-    "localised_dueling",
-    "noise_example",
-    "product_features",
-    "product_problem",
-    "recorded_stream",
-    "semi_bandit",
-    "spanning_contexts",
-    "sphere_stream",
-    "transductive",
-    "unit_sphere",
-    "unit_spheres",
-    "website",
-]
+from sightline.problems.bandits import ContextualBandit as ContextualBandit
+from sightline.problems.bandits import LinearBandit as LinearBandit
+from sightline.problems.bandits import LinearGame as LinearGame
+from sightline.problems.games import apple_tasting as apple_tasting
+from sightline.problems.games import dueling as dueling
+from sightline.problems.games import dynamic_pricing as dynamic_pricing
+from sightline.problems.games import full_information as full_information
+from sightline.problems.games import graph_feedback as graph_feedback
+from sightline.problems.games import heteroscedastic as heteroscedastic
+from sightline.problems.games import ice_cream as ice_cream
+from sightline.problems.games import label_efficient as label_efficient
+from sightline.problems.games import laser as laser
+from sightline.problems.games import localised_dueling as localised_dueling
+from sightline.problems.games import noise_example as noise_example
+from sightline.problems.games import semi_bandit as semi_bandit
+from sightline.problems.games import transductive as transductive
+from sightline.problems.instances import click_rates as click_rates
+from sightline.problems.instances import contextual_end_of_optimism as contextual_end_of_optimism
+from sightline.problems.instances import contextual_simple as contextual_simple
+from sightline.problems.instances import end_of_optimism as end_of_optimism
+from sightline.problems.instances import end_of_optimism_family as end_of_optimism_family
+from sightline.problems.instances import large_gaps as large_gaps
+from sightline.problems.instances import product_features as product_features
+from sightline.problems.instances import product_problem as product_problem
+from sightline.problems.instances import spanning_contexts as spanning_contexts
+from sightline.problems.instances import unit_sphere as unit_sphere
+from sightline.problems.instances import unit_spheres as unit_spheres
+from sightline.problems.instances import website as website
+from sightline.problems.noise import BernoulliNoise as BernoulliNoise
+from sightline.problems.noise import Counts as Counts
+from sightline.problems.noise import GaussianNoise as GaussianNoise
+from sightline.problems.noise import Sampler as Sampler
+from sightline.problems.noise import TwoPoint as TwoPoint
+from sightline.problems.noise import Uniform as Uniform
+from sightline.problems.streams import StreamBandit as StreamBandit
+from sightline.problems.streams import recorded_stream as recorded_stream
+from sightline.problems.streams import sphere_stream as sphere_stream

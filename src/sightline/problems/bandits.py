@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sightline.core.likelihood import (
     Gaussian,
@@ -23,48 +23,23 @@ from sightline.core.likelihood import (
     valid_likelihood,
     variance_of,
 )
-from sightline.core.model import (
-    Contexts,
-    Model,
-    bandit_model,
-    common_noise,
-    game_model,
-    valid_noise_std,
-)
+from sightline.core.linalg import Array, Ints
+from sightline.core.model import Contexts, bandit_model, game_model
 from sightline.jit import interpreted
-from sightline.problems.base import Arrivals, TableProblem, World, arrivals_of
-from sightline.problems.noise import (
-    Counts,
-    FromLikelihood,
-    GaussianNoise,
-    check_sampler,
-    noise_of_likelihood,
-    valid_noise,
-)
+from sightline.problems.base import TableProblem, World
+from sightline.problems.noise import Counts, FromLikelihood, check_sampler, noise_of_likelihood
 from sightline.validation import action_set, entries, finite_array, scale, shown
-
-Array = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # by which the sum of probabilities may differ from 1
 _EXACT = 1e-14  # what remains after normalisation: normalising again would change bits
 
 
 class NoisyRewards(TableProblem):
-    """Arms x with rewards <x, theta> + noise, or a likelihood with mean mu(<x, theta>).
-
-    Attributes
-    ----------
-    likelihood : Likelihood or None
-        Likelihood of the rewards; None if they are <x, theta> + noise.
-    noise_std : float or ndarray, shape (k,)
-        Sub-Gaussian parameter sigma of the rewards; an array if it differs between arms.
-    unknown_noise : Gaussian or None
-        ``Gaussian(std=None)`` if policies do not know the noise level.
-    """
+    """Arms x with rewards <x, theta> + noise, or a likelihood with mean mu(<x, theta>)."""
 
     def __init__(
         self,
-        actions: NDArray[np.float64],
+        actions: Array,
         theta: ArrayLike,
         noise_std: float | ArrayLike | None,
         noise: Any,
@@ -72,8 +47,8 @@ class NoisyRewards(TableProblem):
         name: str,
     ) -> None:
         super().__init__(actions, theta, name)
-        self.likelihood: Likelihood | None = None
-        self.unknown_noise: Gaussian | None = None
+        self.likelihood: Likelihood | None = None  # None: <x, theta> + noise
+        self.unknown_noise: Gaussian | None = None  # if policies do not know the noise level
         if isinstance(rewards, Gaussian) and rewards.std is None:
             self.unknown_noise, rewards = rewards, None
         options = {"noise_std": noise_std, "noise": noise, "rewards": rewards}
@@ -82,12 +57,7 @@ class NoisyRewards(TableProblem):
             raise ValueError(f"give {' or '.join(given)}, not both")
         if rewards is not None:
             noise_std, noise = self._set_likelihood(valid_likelihood(rewards))
-        if noise is None:
-            self.noise_std = valid_noise_std(1.0 if noise_std is None else noise_std, self.k)
-            self.noise = GaussianNoise(common_noise(self.noise_std))
-        else:
-            self.noise = valid_noise(noise, self.means)
-            self.noise_std = float(self.noise.std)
+        self._set_noise(noise_std, noise, self.means)
 
     def _set_likelihood(self, rewards: Likelihood) -> tuple[float | None, Any]:
         """Compute means from a likelihood; return the noise level, or the reward distribution."""
@@ -115,18 +85,22 @@ class NoisyRewards(TableProblem):
         """Likelihood of the rewards, as kernels take it; None for <x, theta> + noise."""
         return None if self.likelihood is None else self.likelihood.as_tuple
 
-    def hide_noise(self, model: Model) -> Model:
-        """Hide the noise level from policies if it is unknown to them."""
-        if self.unknown_noise is None:
-            return model
-        return model.without_noise_level(self.unknown_noise.guess)
+    def _set_model(self, contexts: Contexts | None = None) -> None:
+        """Set what policies see, without the noise level if it is unknown to them."""
+        model = bandit_model(self.actions, self.noise_std, self.likelihood_tuple)
+        if self.unknown_noise is not None:
+            model = model.without_noise_level(self.unknown_noise.guess)
+        self.model = dataclasses.replace(model, contexts=contexts)
+        self._set_best()
 
     def world(self) -> World:
         """Make the environment of one run: rewards, in units of the noise of their arm."""
         check_sampler(self.noise)
+        return super().world()
+
+    def _mean_outcomes(self) -> Array:
         assert self.model.weights is not None
-        means = self.model.weights * self.means
-        return World(means[:, None], self.noise, self.arrivals())
+        return (self.model.weights * self.means)[:, None]
 
     def _value(self) -> tuple[object, ...]:
         return (*super()._value(), self.likelihood, self.unknown_noise)
@@ -169,6 +143,9 @@ class LinearBandit(NoisyRewards):
         The part of the problem that a policy sees: arms, observations and noise, without theta.
     """
 
+    best: int
+    gaps: Array
+
     def __init__(
         self,
         actions: ArrayLike,
@@ -180,12 +157,7 @@ class LinearBandit(NoisyRewards):
         name: str = "linear-bandit",
     ) -> None:
         super().__init__(action_set(actions), theta, noise_std, noise, rewards, name)
-        self.best: int = int(self.means.argmax())
-        self.gaps = self.means[self.best] - self.means
-        self.gaps.setflags(write=False)
-        self.model = self.hide_noise(
-            bandit_model(self.actions, self.noise_std, self.likelihood_tuple)
-        )
+        self._set_model()
 
     def __repr__(self) -> str:
         if self.likelihood is not None:
@@ -227,6 +199,9 @@ class ContextualBandit(NoisyRewards):
         Row of the best arm of every context, the first one among equals.
     """
 
+    best: Ints
+    gaps: Array
+
     def __init__(
         self,
         action_sets: Sequence[ArrayLike],
@@ -240,28 +215,15 @@ class ContextualBandit(NoisyRewards):
     ) -> None:
         actions, self.starts = blocks_of(action_sets)
         super().__init__(actions, theta, noise_std, noise, rewards, name)
-        contexts = len(self.starts) - 1
-        self.probabilities = valid_probabilities(probabilities, contexts)
-        blocks = list(zip(self.starts[:-1], self.starts[1:], strict=True))
-        rows = [start + self.means[start:stop].argmax() for start, stop in blocks]
-        self.best: NDArray[np.int64] = np.array(rows)
-        sizes = np.diff(self.starts)
-        self.gaps = np.repeat(self.means[self.best], sizes) - self.means
-        self.model = dataclasses.replace(
-            self.hide_noise(bandit_model(self.actions, self.noise_std, self.likelihood_tuple)),
-            contexts=Contexts(self.starts, self.probabilities),
-        )
-        for array in (self.starts, self.probabilities, self.best, self.gaps):
+        self.probabilities = valid_probabilities(probabilities, len(self.starts) - 1)
+        self._set_model(Contexts(self.starts, self.probabilities))
+        for array in (self.starts, self.probabilities, self.best):
             array.setflags(write=False)
 
     @property
     def action_sets(self) -> tuple[Array, ...]:
         """Arms of every context."""
         return tuple(np.split(self.actions, self.starts[1:-1]))
-
-    def arrivals(self) -> Arrivals:
-        """Make the distribution of contexts for one run."""
-        return arrivals_of(self.starts, self.probabilities)
 
     def _value(self) -> tuple[object, ...]:
         return (*super()._value(), self.starts.tobytes(), self.probabilities.tobytes())
@@ -273,7 +235,7 @@ class ContextualBandit(NoisyRewards):
         )
 
 
-def blocks_of(action_sets: object) -> tuple[Array, NDArray[np.int64]]:
+def blocks_of(action_sets: object) -> tuple[Array, Ints]:
     """Stack the arms of all contexts; return the table and the first row of every context."""
     if isinstance(action_sets, np.ndarray):
         action_sets = list(action_sets) if action_sets.ndim else action_sets.item()
@@ -350,6 +312,9 @@ class LinearGame(TableProblem):
         The part of the game that a policy sees.
     """
 
+    best: int
+    gaps: Array
+
     def __init__(
         self,
         rewards: ArrayLike,
@@ -366,24 +331,15 @@ class LinearGame(TableProblem):
         super().__init__(plain.rewards, theta, name)
         self.observations = plain.observations
         self.p = plain.observations_per_round
-        if noise is None:
-            level = 1.0 if noise_std is None else noise_std
-            self.noise_std = valid_noise_std(level, self.k, self.p)
-            self.noise = GaussianNoise(common_noise(self.noise_std))
-        else:
-            self.noise = valid_noise(noise, self.observations @ self.theta)
-            self.noise_std = float(self.noise.std)
+        self._set_noise(noise_std, noise, self.observations @ self.theta, self.p)
         self.model = game_model(self.actions, self.observations, self.noise_std)
-        self.best: int = int(self.means.argmax())
-        self.gaps = self.means[self.best] - self.means
-        for array in (self.observations, self.gaps):
-            array.setflags(write=False)
+        self._set_best()
+        self.observations.setflags(write=False)
 
-    def world(self) -> World:
-        """Make the environment of one run, in units of the noise of each row."""
+    def _mean_outcomes(self) -> Array:
         if self.model.shows_rewards:  # the means of the equivalent bandit, bit for bit
-            return World(self.means[:, None].copy(), self.noise, self.arrivals())
-        return super().world()
+            return self.means[:, None].copy()
+        return super()._mean_outcomes()
 
     def _value(self) -> tuple[object, ...]:
         return (*super()._value(), self.observations.shape, self.observations.tobytes())

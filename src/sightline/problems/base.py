@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
@@ -24,48 +25,32 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sightline.core.model import Model
+from sightline.core.linalg import Array, Ints
+from sightline.core.model import Model, common_noise, starts_of, valid_noise_std
+from sightline.problems.noise import GaussianNoise, valid_noise
 from sightline.validation import LARGEST, finite_array, number, scale, shown, text
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Arrivals(NamedTuple):
     """Distribution of the action set of a round: contexts are i.i.d. blocks of rows, or a source.
 
-    Attributes
-    ----------
-    starts : ndarray, shape (C + 1,)
-        First row of every context, then the number of rows.
-    cumulative, probabilities : ndarray, shape (C,)
-        Distribution function and probabilities of the context.
-    bests : ndarray, shape (C,)
-        Scratch space: the arm of every context that a commitment plays.
-    no_mask : ndarray, shape (0,)
-        Mask of an action set that has all rows of its context.
-    source : named tuple or None
-        Source of new arms; None for a fixed table of arms.
-    rows : ndarray, shape (most, d) or (0, 0)
-        Features of the arms of the current round; empty without a source.
-    means, gaps : ndarray, shape (most + 1,) or (0,)
-        Mean rewards and gaps of the arms of the current round; empty without a source.
+    Without a source ``rows``, ``means`` and ``gaps`` are empty.
     """
 
-    starts: Ints
-    cumulative: Array
-    probabilities: Array
-    bests: Ints
-    no_mask: NDArray[np.bool_]
-    source: Any
-    rows: Array
-    means: Array
-    gaps: Array
+    starts: Ints  # (C + 1,): first row of every context, then the number of rows
+    cumulative: Array  # (C,): distribution function of the context
+    probabilities: Array  # (C,)
+    bests: Ints  # (C,), scratch: the arm of every context that a commitment plays
+    no_mask: NDArray[np.bool_]  # (0,): mask of an action set that has all rows of its context
+    source: Any  # of new arms; None for a fixed table of arms
+    rows: Array  # (most, d): features of the arms of the current round
+    means: Array  # (most + 1,): their mean rewards
+    gaps: Array  # (most + 1,)
 
 
-def arrivals_of(starts: ArrayLike, probabilities: ArrayLike = (1.0,)) -> Arrivals:
+def arrivals_of(starts: ArrayLike, probabilities: ArrayLike | None = None) -> Arrivals:
     """Make the distribution of contexts for one run, from first rows and probabilities."""
-    shares = np.array(probabilities, dtype=np.float64)
+    shares = np.array([1.0] if probabilities is None else probabilities, dtype=np.float64)
     cumulative = np.cumsum(shares)
     cumulative[-1] = 1.0
     return Arrivals(
@@ -82,51 +67,23 @@ def arrivals_of(starts: ArrayLike, probabilities: ArrayLike = (1.0,)) -> Arrival
 
 
 class World(NamedTuple):
-    """Environment of one run: an outcome has p numbers, each a mean plus noise.
+    """Environment of one run: an outcome has p numbers, each a mean plus noise."""
 
-    Attributes
-    ----------
-    means : ndarray, shape (k, p)
-        Means of outcomes, in units of the noise.
-    noise : distribution
-        Distribution of every number of an outcome around its mean.
-    arrivals : Arrivals
-        Distribution of the action set of a round.
-    """
-
-    means: Array
-    noise: Any
+    means: Array  # (k, p): of outcomes, in units of the noise
+    noise: Any  # distribution of every number of an outcome around its mean
     arrivals: Arrivals
 
 
 class Problem(ABC):
-    """Base class of problems; subclasses set the attributes.
+    """Base class of problems, which are compared by contents; subclasses set the attributes."""
 
-    Attributes
-    ----------
-    name : str
-        How results refer to the problem.
-    model : Model
-        The part of the problem that a policy sees.
-    theta : ndarray, shape (d,)
-        True parameter, which a policy does not see.
-    gaps : ndarray, shape (k,)
-        Suboptimality gap of every arm: difference to the best mean reward of its context.
-    noise : distribution
-        Distribution of every number of an outcome around its mean.
-    origin : mapping or None
-        Name and arguments of a named problem.
-    source : named tuple or None
-        Source of new arms in every round.
-    """
-
-    name: str
-    model: Model
-    theta: Array
-    gaps: Array
-    noise: Any
-    origin: Mapping[str, Any] | None = None
-    source: Any = None
+    name: str  # by which results refer to the problem
+    model: Model  # the part of the problem that a policy sees
+    theta: Array  # (d,): true parameter
+    gaps: Array  # (k,): differences to the best mean reward of the context
+    noise: Any  # distribution of every number of an outcome around its mean
+    origin: Mapping[str, Any] | None = None  # name and arguments of a named problem
+    source: Any = None  # of new arms in every round
 
     @classmethod
     def load(cls, path: str | PathLike[str], noise_std: float | ArrayLike | None = None) -> Self:
@@ -163,38 +120,36 @@ class Problem(ABC):
         """Problem of one replication of an experiment: this one, unless arms are redrawn."""
         return self
 
+    @abstractmethod
     def world(self) -> World:
         """Make the environment of one run."""
-        means = self.model.observations @ self.theta
-        return World(means, self.noise, arrivals_of([0, len(means)]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    @abstractmethod
+    def _value(self) -> tuple[object, ...]:
+        """Contents, by which problems are compared."""
 
 
 class TableProblem(Problem):
-    """A fixed table of arms x with mean rewards <x, theta>; compared by contents.
+    """A fixed table of arms x with mean rewards <x, theta>.
 
-    Attributes
-    ----------
-    actions : ndarray, shape (k, d)
-        X: one arm per row, of all contexts.
-    means : ndarray, shape (k,)
-        Mean reward of every arm.
-    k, d : int
-        Number of arms and dimension.
-    noise_std : float or ndarray
-        Sub-Gaussian parameter sigma of observations; an array if it differs between arms.
-    best : int or ndarray, shape (C,)
-        Row of the best arm, or of the best arm of every context.
+    ``actions`` is X, shape (k, d): one arm per row, of all contexts.
     """
 
-    best: int | NDArray[np.int64]
-    noise_std: float | NDArray[np.float64]
+    best: int | Ints  # row of the best arm, or (C,) of the best arm of every context
+    noise_std: float | Array  # sub-Gaussian parameter of outcomes; an array if it differs
 
-    def __init__(self, actions: NDArray[np.float64], theta: ArrayLike, name: str) -> None:
+    def __init__(self, actions: Array, theta: ArrayLike, name: str) -> None:
         self.actions = actions
         self.k, self.d = actions.shape
         self.theta = finite_array("theta", theta, (self.d,))
         with np.errstate(over="ignore", invalid="ignore"):
-            self.means: NDArray[np.float64] = actions @ self.theta
+            self.means: Array = actions @ self.theta
         if not np.abs(self.means).max() <= LARGEST:
             raise ValueError(
                 f"means must not exceed {LARGEST:g}, got {np.abs(self.means).max():g} for these "
@@ -204,32 +159,50 @@ class TableProblem(Problem):
         for array in (self.actions, self.theta, self.means):
             array.setflags(write=False)
 
-    @property
-    def starts_of_contexts(self) -> NDArray[np.int64]:
-        """First row of every context, then k; fixed arms are one context."""
-        contexts = self.model.contexts
-        return np.array([0, self.k]) if contexts is None else contexts.starts
+    def _set_noise(self, noise_std: Any, noise: Any, means: Array, p: int = 1) -> None:
+        """Check the noise of outcomes with these means, p numbers per arm."""
+        if noise is None:
+            level = 1.0 if noise_std is None else noise_std
+            self.noise_std = valid_noise_std(level, self.k, p)
+            self.noise = GaussianNoise(common_noise(self.noise_std))
+        else:
+            self.noise = valid_noise(noise, means)
+            self.noise_std = float(self.noise.std)
+
+    def _set_best(self) -> None:
+        """Find the best row of every context, the first one among equals, and the gaps."""
+        blocks = itertools.pairwise(self.starts_of_contexts.tolist())
+        rows = [start + int(self.means[start:stop].argmax()) for start, stop in blocks]
+        self.best = rows[0] if self.model.contexts is None else np.array(rows)
+        self.gaps = self.means[self.best_rows] - self.means
+        self.gaps.setflags(write=False)
 
     @property
-    def contexts_of_arms(self) -> NDArray[np.int64]:
+    def starts_of_contexts(self) -> Ints:
+        """First row of every context, then k; fixed arms are one context."""
+        return starts_of(self.model.contexts, self.k)
+
+    @property
+    def contexts_of_arms(self) -> Ints:
         """Context of every arm; 0 for fixed arms."""
         starts = self.starts_of_contexts
         return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
     @property
-    def best_rows(self) -> NDArray[np.int64]:
+    def best_rows(self) -> Ints:
         """For every arm the best row of its context."""
         return np.repeat(self.best, np.diff(self.starts_of_contexts))
 
-    def arrivals(self) -> Arrivals:
-        """Make the distribution of action sets for one run."""
-        return arrivals_of([0, self.k])
+    def world(self) -> World:
+        """Make the environment of one run, in units of the noise of each row."""
+        contexts = self.model.contexts
+        probabilities = None if contexts is None else contexts.probabilities
+        arrivals = arrivals_of(self.starts_of_contexts, probabilities)
+        return World(self._mean_outcomes(), self.noise, arrivals)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TableProblem) and self._value() == other._value()
-
-    def __hash__(self) -> int:
-        return hash(self._value())
+    def _mean_outcomes(self) -> Array:
+        """Means of outcomes, shape (k, p)."""
+        return self.model.observations @ self.theta
 
     def _value(self) -> tuple[object, ...]:
         arrays = (self.actions, self.theta, np.asarray(self.noise_std))
@@ -272,8 +245,3 @@ def fraction(name: str, value: float) -> float:
     if result >= 1:
         raise ValueError(f"{name} must be below 1, got {shown(value)}")
     return result
-
-
-def valid_slope(value: float) -> float:
-    """Check the slope of an end of optimism."""
-    return number("slope", value, size=LARGEST)

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from sightline.archives import read_arrays, size_of
 from sightline.core.likelihood import Likelihood, build_likelihood, describe_likelihood
 from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame, NoisyRewards
-from sightline.problems.base import PROBLEMS, TableProblem
+from sightline.problems.base import PROBLEMS as PROBLEMS
+from sightline.problems.base import TableProblem
 from sightline.problems.noise import (
     BernoulliNoise,
     Counts,
@@ -26,9 +27,7 @@ from sightline.problems.noise import (
     Uniform,
 )
 from sightline.problems.streams import StreamBandit, recorded_stream
-from sightline.validation import action_set, file_path, one_of, shown
-
-__all__ = ["PROBLEMS", "AnyProblem", "build", "describe", "is_problem_file", "read_problem"]
+from sightline.validation import action_set, call_described, file_path, one_of, shown
 
 #: Problems of experiments, files and the command line.
 AnyProblem = TableProblem | StreamBandit
@@ -131,22 +130,9 @@ def build(description: Mapping[str, Any]) -> AnyProblem:
     if isinstance(fields.get("rewards"), Mapping):
         fields["rewards"] = build_likelihood(fields["rewards"])
     if isinstance(fields.get("noise"), Mapping):
-        fields["noise"] = _build(_NOISES, "type of noise", fields["noise"])
-    problem: AnyProblem = _build(PROBLEMS | _IN_FULL, "type", fields)
+        fields["noise"] = call_described(_NOISES, fields["noise"], "type of noise")
+    problem: AnyProblem = call_described(PROBLEMS | _IN_FULL, fields)
     return problem
-
-
-def _build(known: Mapping[str, Callable[..., Any]], what: str, description: Any) -> Any:
-    fields = dict(description)
-    kind = one_of(what, fields.pop("type", None), known)
-    make = known[kind]
-    parameters = inspect.signature(make).parameters
-    for name in fields:
-        one_of(f"field of {kind}", name, parameters)
-    for name, parameter in parameters.items():
-        if parameter.default is parameter.empty and name not in fields:
-            raise ValueError(f"{kind} needs a value for {name}")
-    return make(**fields)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -155,11 +141,12 @@ _SUFFIXES = (".json", ".npz", ".csv")
 _MOST_DIGITS = 4000
 #: Limit on the bytes of the arrays of a small file: compression reduces zeros a thousandfold.
 _MOST_BYTES = 2**28
-_FIELDS = ("actions", "theta", "noise_std")
-_FIELDS_WITH_LIKELIHOOD = ("actions", "theta", "rewards")
-_FIELDS_WITH_CONTEXTS = ("action_sets", "theta", "probabilities", "noise_std")
-_FIELDS_OF_STREAMS = ("actions", "rewards", "noise_std")
-_FIELDS_OF_GAMES = ("rewards", "observations", "theta", "noise_std")
+_FIELDS: dict[Callable[..., Any], tuple[str, ...]] = {
+    LinearBandit: ("actions", "theta", "noise_std"),
+    ContextualBandit: ("action_sets", "theta", "probabilities", "noise_std"),
+    LinearGame: ("rewards", "observations", "theta", "noise_std"),
+    recorded_stream: ("actions", "rewards", "noise_std"),
+}
 
 
 def is_problem_file(text: str) -> bool:
@@ -177,11 +164,11 @@ def read_problem(
         raise ValueError(f"{path}: a problem is read from a .json, .npz or .csv file")
     try:
         fields = read(file)
-        make, known, needed = _kind(fields)
+        make, known = _kind(fields)
         for name in fields:
             one_of("field", name, known)
-        for name in needed:
-            if name not in fields:
+        for name, parameter in inspect.signature(make).parameters.items():
+            if parameter.default is parameter.empty and name not in fields:
                 raise ValueError(f"{name} is missing")
         if noise_std is not None:
             fields["noise_std"] = noise_std
@@ -189,21 +176,23 @@ def read_problem(
     except OSError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
-        raise ValueError(f"{path}: {_reason(error)}") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path}: {reason}") from None
 
 
-def _kind(fields: dict[str, Any]) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-    """Find the class of a problem by its fields, with allowed and required fields."""
+def _kind(fields: dict[str, Any]) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    """Find the class of a problem by its fields, and the allowed fields."""
+    make: Callable[..., Any] = LinearBandit
     if isinstance(fields.get("rewards"), Mapping):
         fields["rewards"] = build_likelihood(fields["rewards"])
-        return LinearBandit, _FIELDS_WITH_LIKELIHOOD, _FIELDS_WITH_LIKELIHOOD
+        return make, ("actions", "theta", "rewards")
     if "action_sets" in fields:
-        return ContextualBandit, _FIELDS_WITH_CONTEXTS, ("action_sets", "theta")
-    if "rewards" in fields and "actions" in fields:
-        return recorded_stream, _FIELDS_OF_STREAMS, _FIELDS_OF_STREAMS[:2]
-    if "rewards" in fields or "observations" in fields:
-        return LinearGame, _FIELDS_OF_GAMES, _FIELDS_OF_GAMES[:3]
-    return LinearBandit, _FIELDS, ("actions", "theta")
+        make = ContextualBandit
+    elif "rewards" in fields and "actions" in fields:
+        make = recorded_stream
+    elif "rewards" in fields or "observations" in fields:
+        make = LinearGame
+    return make, _FIELDS[make]
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -213,8 +202,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON: {error}") from None
     if not isinstance(content, dict):
-        kinds = (_FIELDS, _FIELDS_WITH_CONTEXTS, _FIELDS_OF_GAMES, _FIELDS_OF_STREAMS)
-        raise ValueError(f"must be an object with {'; or '.join(map(', '.join, kinds))}")
+        kinds = map(", ".join, _FIELDS.values())
+        raise ValueError(f"must be an object with {'; or '.join(kinds)}")
     return content
 
 
@@ -270,11 +259,6 @@ def _read_csv(path: Path) -> dict[str, Any]:
             else:
                 fields["actions"].append(numbers)
     return fields
-
-
-def _reason(error: Exception) -> str:
-    """Message of an error on one line, or its class if it has none."""
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _number(cell: str, line: int) -> float:

@@ -7,11 +7,11 @@ of every observation, ``seed`` of all that is random in a problem.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sightline.core.linalg import Array
 from sightline.problems.bandits import LinearBandit, LinearGame
 from sightline.problems.base import deviation, fraction, named
 from sightline.validation import (
@@ -24,8 +24,6 @@ from sightline.validation import (
     one_of,
     shown,
 )
-
-Array = NDArray[np.float64]
 
 
 def _random_rows(k: int, d: int, seed: int) -> Array:
@@ -85,12 +83,9 @@ def noise_example(
     theta = _random_rows(1, d, seed)[0]
     sigma = deviation(noise_variance)
     levels = np.repeat([sigma / information, (1.0 - epsilon) * sigma], len(corners))
-    return LinearBandit(
-        np.vstack([corners, (1.0 - epsilon) * corners]),
-        theta / np.linalg.norm(theta),
-        levels,
-        name=f"noise-example-{d}-{information:g}-{epsilon:g}-seed{seed}",
-    )
+    actions = np.vstack([corners, (1.0 - epsilon) * corners])
+    name = f"noise-example-{d}-{information:g}-{epsilon:g}-seed{seed}"
+    return LinearBandit(actions, theta / np.linalg.norm(theta), levels, name=name)
 
 
 @named
@@ -104,13 +99,9 @@ def dueling(k: int = 5, d: int = 3, noise_variance: float = 1.0, seed: int = 0) 
     affordable(f"k = {shown(k)}: {shown(k * k)} pairs", 16 * k * k * d)
     items = _random_rows(k, d, seed)
     first, second = np.repeat(items, k, axis=0), np.tile(items, (k, 1))
-    return LinearGame(
-        first + second,
-        first - second,
-        np.eye(d)[0],
-        deviation(noise_variance),
-        name=f"dueling-{k}-{d}-seed{seed}",
-    )
+    theta, sigma = np.eye(d)[0], deviation(noise_variance)
+    name = f"dueling-{k}-{d}-seed{seed}"
+    return LinearGame(first + second, first - second, theta, sigma, name=name)
 
 
 @named
@@ -133,13 +124,10 @@ def localised_dueling(d: int = 3, gap: float = 0.1, noise_variance: float = 1.0)
     gap = fraction("gap", gap)
     items = np.eye(d)
     theta = items[0] + (1.0 - gap) * items[-1]
-    return LinearGame(
-        np.vstack([items[:-1] + items[1:], 2.0 * items]),
-        np.vstack([items[:-1] - items[1:], np.zeros((d, d))]),
-        theta,
-        deviation(noise_variance),
-        name=f"localised-dueling-{d}-{gap:g}",
-    )
+    rewards = np.vstack([items[:-1] + items[1:], 2.0 * items])
+    observations = np.vstack([items[:-1] - items[1:], np.zeros((d, d))])
+    name = f"localised-dueling-{d}-{gap:g}"
+    return LinearGame(rewards, observations, theta, deviation(noise_variance), name=name)
 
 
 @named
@@ -165,13 +153,10 @@ def laser(indirect: bool = False, noise_variance: float = 1.0) -> LinearGame:
     shown_in_use = np.zeros_like(close)
     if not indirect:
         shown_in_use[:, 0] = used
-    return LinearGame(
-        np.vstack([np.zeros_like(used), used]),
-        np.concatenate([close, shown_in_use]),
-        np.eye(len(centres))[18],
-        deviation(noise_variance),
-        name="laser-indirect" if indirect else "laser",
-    )
+    rewards = np.vstack([np.zeros_like(used), used])
+    observations = np.concatenate([close, shown_in_use])
+    theta, name = np.eye(len(centres))[18], "laser-indirect" if indirect else "laser"
+    return LinearGame(rewards, observations, theta, deviation(noise_variance), name=name)
 
 
 @named
@@ -198,14 +183,8 @@ def ice_cream(
     nothing = np.zeros_like(products)
     rewards = np.vstack([products, nothing]) if indirect else products
     observations = np.vstack([nothing, products]) if indirect else products
-    kind = "indirect" if indirect else "direct"
-    return LinearGame(
-        rewards,
-        observations,
-        theta,
-        deviation(noise_variance),
-        name=f"ice-cream-{kind}-{d}-seed{seed}",
-    )
+    name = f"ice-cream-{'indirect' if indirect else 'direct'}-{d}-seed{seed}"
+    return LinearGame(rewards, observations, theta, deviation(noise_variance), name=name)
 
 
 @named
@@ -227,13 +206,9 @@ def transductive(
     rows = _random_rows(k + probes, d, seed)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     pays = np.arange(k + probes)[:, None] < k
-    return LinearGame(
-        np.where(pays, rows, 0.0),
-        np.where(pays, 0.0, rows),
-        np.eye(d)[0],
-        deviation(noise_variance),
-        name=f"transductive-{k}-{probes}-{d}-seed{seed}",
-    )
+    rewards, observations = np.where(pays, rows, 0.0), np.where(pays, 0.0, rows)
+    theta, name = np.eye(d)[0], f"transductive-{k}-{probes}-{d}-seed{seed}"
+    return LinearGame(rewards, observations, theta, deviation(noise_variance), name=name)
 
 
 def _falling(k: int, gap: float) -> Array:
@@ -242,36 +217,19 @@ def _falling(k: int, gap: float) -> Array:
     return gap * np.arange(k - 1, -1, -1, dtype=float)
 
 
-def _star(k: int) -> Array:
-    """Arm k - 1, the worst, shows all arms, others show nothing."""
-    edges = np.zeros((k, k))
-    edges[-1] = 1.0
-    return edges
+_GRAPHS = ("star", "cliques", "loopless", "cycle")
 
 
-def _cliques(k: int) -> Array:
-    """Pairs of arms that show each other and themselves."""
-    group = np.arange(k) // 2
-    same: Array = (group[:, None] == group).astype(float)
-    return same
-
-
-def _loopless(k: int) -> Array:
-    """Every arm shows all others, and not itself."""
-    return 1.0 - np.eye(k)
-
-
-def _cycle(k: int) -> Array:
-    """Every arm shows itself and the next."""
-    return np.minimum(np.eye(k) + np.roll(np.eye(k), 1, axis=1), 1.0)
-
-
-_GRAPHS: dict[str, Callable[[int], Array]] = {
-    "star": _star,
-    "cliques": _cliques,
-    "loopless": _loopless,
-    "cycle": _cycle,
-}
+def _shows(graph: str, k: int) -> Any:
+    """Whether the arm of a row shows the arm of a column."""
+    row, column = np.indices((k, k))
+    if graph == "star":
+        return row == k - 1
+    if graph == "cliques":
+        return row // 2 == column // 2
+    if graph == "loopless":
+        return row != column
+    return (column == row) | (column == (row + 1) % k)
 
 
 @named
@@ -296,20 +254,14 @@ def graph_feedback(
     graph = one_of("graph", graph, _GRAPHS)
     k = integer("k", k, at_least=2)
     affordable(f"k = {shown(k)} arms that show up to {shown(k)} each", 8 * k**3)
-    edges = _GRAPHS[graph](k)
-    rows = int(edges.sum(axis=1).max())
-    observations = np.zeros((k, rows, k))
+    edges = _shows(graph, k)
+    observations = np.zeros((k, int(edges.sum(axis=1).max()), k))
     for arm, neighbours in enumerate(edges):
         for row, other in enumerate(np.flatnonzero(neighbours)):
             observations[arm, row, other] = 1.0
+    name = f"graph-feedback-{graph}-{k}-{gap:g}"
     theta = _falling(k, gap)
-    return LinearGame(
-        np.eye(k),
-        observations,
-        theta,
-        deviation(noise_variance),
-        name=f"graph-feedback-{graph}-{k}-{gap:g}",
-    )
+    return LinearGame(np.eye(k), observations, theta, deviation(noise_variance), name=name)
 
 
 @named
@@ -333,13 +285,9 @@ def semi_bandit(
     chosen = list(itertools.combinations(range(d), size))
     items = np.eye(d)
     observations = np.array([items[list(subset)] for subset in chosen])
-    return LinearGame(
-        observations.sum(axis=1),
-        observations,
-        _falling(d, gap),
-        deviation(noise_variance),
-        name=f"semi-bandit-{d}-{size}-{gap:g}",
-    )
+    rewards, theta = observations.sum(axis=1), _falling(d, gap)
+    name = f"semi-bandit-{d}-{size}-{gap:g}"
+    return LinearGame(rewards, observations, theta, deviation(noise_variance), name=name)
 
 
 @named
@@ -353,13 +301,9 @@ def full_information(k: int = 5, gap: float = 0.2, noise_variance: float = 1.0) 
     """
     k = integer("k", k, at_least=1)
     affordable(f"k = {shown(k)} arms that show {shown(k)} each", 8 * k**3)
-    return LinearGame(
-        np.eye(k),
-        np.broadcast_to(np.eye(k), (k, k, k)),
-        _falling(k, gap),
-        deviation(noise_variance),
-        name=f"full-information-{k}-{gap:g}",
-    )
+    observations, theta = np.broadcast_to(np.eye(k), (k, k, k)), _falling(k, gap)
+    name = f"full-information-{k}-{gap:g}"
+    return LinearGame(np.eye(k), observations, theta, deviation(noise_variance), name=name)
 
 
 @named
@@ -379,14 +323,10 @@ def label_efficient(
     """
     mean = number("mean", mean, size=LARGEST)
     cost = number("cost", cost, above=0, at_most=LARGEST)
-    nothing = np.zeros((2, 2))
-    return LinearGame(
-        [[1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]],
-        [nothing, nothing, np.eye(2)],
-        [mean, cost],
-        deviation(noise_variance),
-        name=f"label-efficient-{mean:g}-{cost:g}",
-    )
+    rewards = [[1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]]
+    observations = [np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2)]
+    name = f"label-efficient-{mean:g}-{cost:g}"
+    return LinearGame(rewards, observations, [mean, cost], deviation(noise_variance), name=name)
 
 
 @named
@@ -396,13 +336,8 @@ def apple_tasting(mean: float = -0.2, noise_variance: float = 1.0) -> LinearGame
     Helmbold, Littlestone, Long, 2000: a bandit in which one arm is known to pay 0.
     """
     mean = number("mean", mean, size=LARGEST)
-    return LinearGame(
-        [[1.0], [0.0]],
-        [[1.0], [0.0]],
-        [mean],
-        deviation(noise_variance),
-        name=f"apple-tasting-{mean:g}",
-    )
+    arms, name = [[1.0], [0.0]], f"apple-tasting-{mean:g}"
+    return LinearGame(arms, arms, [mean], deviation(noise_variance), name=name)
 
 
 @named
@@ -432,10 +367,6 @@ def dynamic_pricing(
     penalty = number("penalty", penalty, above=0, at_most=LARGEST)
     prices = np.arange(1.0, len(theta) + 1)
     accepted = prices >= prices[:, None]  # value of the column, price of the row
-    return LinearGame(
-        -np.where(accepted, prices - prices[:, None], penalty),
-        accepted.astype(float),
-        theta,
-        deviation(noise_variance),
-        name=f"dynamic-pricing-{len(theta)}-{penalty:g}",
-    )
+    rewards, observations = -np.where(accepted, prices - prices[:, None], penalty), accepted * 1.0
+    name = f"dynamic-pricing-{len(theta)}-{penalty:g}"
+    return LinearGame(rewards, observations, theta, deviation(noise_variance), name=name)

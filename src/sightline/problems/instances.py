@@ -10,31 +10,13 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sightline.core.likelihood import Bernoulli
+from sightline.core.linalg import Array
 from sightline.problems.bandits import ContextualBandit, LinearBandit
-from sightline.problems.base import deviation, fraction, named, valid_slope
-from sightline.validation import LARGEST, affordable, finite_array, flag, integer, shown
-
-__all__ = [
-    "click_rates",
-    "contextual_end_of_optimism",
-    "contextual_simple",
-    "drawn_suite",
-    "end_of_optimism",
-    "end_of_optimism_family",
-    "large_gaps",
-    "product_features",
-    "product_problem",
-    "spanning_contexts",
-    "standard_suite",
-    "unit_sphere",
-    "unit_spheres",
-    "website",
-]
-
-Array = NDArray[np.float64]
+from sightline.problems.base import deviation, fraction, named
+from sightline.validation import LARGEST, affordable, finite_array, flag, integer, number, shown
 
 
 def _on_the_sphere(rng: np.random.Generator, *shape: int) -> Array:
@@ -67,7 +49,7 @@ def end_of_optimism(
     slope : float
         2 in the text of the paper; its published plots appear to have used 4.
     """
-    epsilon, slope = fraction("epsilon", epsilon), valid_slope(slope)
+    epsilon, slope = fraction("epsilon", epsilon), number("slope", slope, size=LARGEST)
     actions = [[1.0, 0.0], [1.0 - epsilon, slope * epsilon], [0.0, 1.0]]
     name = f"end-of-optimism-{epsilon:g}-{slope:g}"
     return LinearBandit(actions, [1.0, 0.0], deviation(noise_variance), name=name)
@@ -79,8 +61,7 @@ def end_of_optimism_family(
 ) -> LinearBandit:
     """End of optimism in d dimensions; c* = 8 (d - 1) at slope 2 and unit variance.
 
-    The 2d - 1 arms e_1, ..., e_d and (1 - epsilon) e_1 + slope epsilon e_j for j >= 2;
-    theta = e_1.
+    The 2d - 1 arms e_1, ..., e_d and (1 - epsilon) e_1 + slope epsilon e_j for j >= 2; theta = e_1.
 
     Parameters
     ----------
@@ -91,7 +72,7 @@ def end_of_optimism_family(
     """
     d = integer("d", d, at_least=2)
     affordable(f"d = {shown(d)}: {shown(2 * d - 1)} arms in {shown(d)} dimensions", 16 * d * d)
-    epsilon, slope = fraction("epsilon", epsilon), valid_slope(slope)
+    epsilon, slope = fraction("epsilon", epsilon), number("slope", slope, size=LARGEST)
     near = slope * epsilon * np.eye(d)[1:]
     near[:, 0] = 1.0 - epsilon
     name = f"end-of-optimism-{d}d-{epsilon:g}-{slope:g}"
@@ -116,12 +97,8 @@ class _UnitSpheres(LinearBandit):
     def __init__(self, k: int, d: int, noise_variance: float) -> None:
         self._arguments = k, d, noise_variance
         first = unit_sphere(k, d, noise_variance)
-        super().__init__(
-            first.actions,
-            first.theta,
-            deviation(noise_variance),
-            name=f"unit-spheres-{first.k}-{first.d}",
-        )
+        name = f"unit-spheres-{first.k}-{first.d}"
+        super().__init__(first.actions, first.theta, first.noise_std, name=name)
 
     def member(self, replication: int) -> LinearBandit:  # type: ignore[override]
         """Arms of one replication."""
@@ -195,7 +172,7 @@ def click_rates(
 # --- contexts -------------------------------------------------------------------------------------
 
 
-def product_features(user: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+def product_features(user: ArrayLike, items: ArrayLike) -> Array:
     """Features of every pair of one user and an item: all products of their features.
 
     The mean reward of user u and item a is u^T Theta a, and the parameter consists of the rows of
@@ -218,7 +195,7 @@ def product_features(user: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
     u = finite_array("user", user, (None,))
     a = finite_array("items", items, (None, None), hint=", one item per row")
     with np.errstate(over="ignore"):
-        products: NDArray[np.float64] = u[None, :, None] * a[:, None, :]
+        products: Array = u[None, :, None] * a[:, None, :]
     largest = np.abs(products).max()
     if largest > LARGEST:
         raise ValueError(
@@ -320,7 +297,8 @@ def contextual_end_of_optimism(
     """
     count = integer("contexts", contexts, at_least=2)
     _check_memory(3, count + 1, count)
-    epsilon, slope, rare = fraction("epsilon", epsilon), valid_slope(slope), fraction("rare", rare)
+    epsilon, slope = fraction("epsilon", epsilon), number("slope", slope, size=LARGEST)
+    rare = fraction("rare", rare)
     best, *axes = np.eye(count + 1)
     sets = [[best, (1.0 - epsilon) * best + slope * epsilon * axis, axis] for axis in axes]
     probabilities = [(1.0 - rare) / (count - 1)] * (count - 1) + [rare]

@@ -116,12 +116,8 @@ def _draw(noise: Any, mean: float, rng: np.random.Generator) -> float:
     raise TypeError(f"no reward distribution is registered for {type(noise).__name__}")
 
 
-def _same(value: float) -> float:
-    return value
-
-
 draw = generic(
-    _draw, rebuild=_same, guard=number_between("a reward drawn by the noise", -LARGEST, LARGEST)
+    _draw, rebuild=float, guard=number_between("a reward drawn by the noise", -LARGEST, LARGEST)
 )
 
 

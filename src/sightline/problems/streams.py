@@ -9,18 +9,15 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sightline.core import likelihood as families
-from sightline.core.likelihood import is_likelihood, mean_of
+from sightline.core.likelihood import Gaussian, Likelihood, is_likelihood, mean_of, valid_likelihood
+from sightline.core.linalg import Array, Ints
 from sightline.core.model import stream_model
 from sightline.jit import compiled, generic
 from sightline.problems.base import Problem, World, arrivals_of, deviation, named
 from sightline.problems.noise import GaussianNoise, check_sampler, noise_of_likelihood, valid_noise
 from sightline.validation import affordable, finite_array, integer, scale, shown, text
-
-Array = NDArray[np.float64]
-_PACKAGE = __name__.split(".")[0]
 
 
 def _draw_arms(source: Any, rng: np.random.Generator, rows: Array, means: Array) -> int:
@@ -99,8 +96,8 @@ class RecordedArms(NamedTuple):
 
     actions: Array  # (n, k, d)
     rewards: Array  # (n, k)
-    order: NDArray[np.int64]  # (n,)
-    next: NDArray[np.int64]  # (1,)
+    order: Ints  # (n,)
+    next: Ints  # (1,)
 
 
 @draw_arms.register(RecordedArms)
@@ -153,7 +150,7 @@ class StreamBandit(Problem):
         d: int,
         noise_std: float | None = None,
         *,
-        rewards: families.Likelihood | None = None,
+        rewards: Likelihood | None = None,
         name: str = "stream",
     ) -> None:
         self.source = _copied(_valid_source(source))
@@ -180,16 +177,10 @@ class StreamBandit(Problem):
     def contents(self) -> Mapping[str, Any]:
         """The source as plain values, with checksums of arrays."""
         cls = type(self.source)
-        ours = cls.__module__.split(".")[0] == _PACKAGE
+        ours = cls.__module__.split(".")[0] == "sightline"
         kind = cls.__name__ if ours else f"{cls.__module__}:{cls.__qualname__}"
         fields = zip(self.source._fields, self.source, strict=True)
         return {"type": kind, **{name: _plain(value) for name, value in fields}}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StreamBandit) and self._value() == other._value()
-
-    def __hash__(self) -> int:
-        return hash(self._value())
 
     def _value(self) -> tuple[object, ...]:
         settings = (self.name, self.most, self.d, self.noise, self.likelihood)
@@ -201,14 +192,14 @@ class StreamBandit(Problem):
 
 
 def _likelihood_and_noise(
-    noise_std: float | None, rewards: families.Likelihood | None
-) -> tuple[families.Likelihood | None, Any]:
+    noise_std: float | None, rewards: Likelihood | None
+) -> tuple[Likelihood | None, Any]:
     """Return the likelihood that policies know, or None, and the reward distribution."""
     if rewards is None:
         return None, GaussianNoise(scale("noise_std", 1.0 if noise_std is None else noise_std))
     if noise_std is not None:
         raise ValueError("give noise_std or the likelihood of the rewards, not both")
-    if isinstance(families.valid_likelihood(rewards), families.Gaussian):
+    if isinstance(valid_likelihood(rewards), Gaussian):
         return None, GaussianNoise(scale("std", rewards.std))  # type: ignore[attr-defined]
     return rewards, noise_of_likelihood(rewards.as_tuple)
 
@@ -251,10 +242,7 @@ def _plain(value: Any) -> Any:
 
 @named
 def sphere_stream(
-    k: int = 10,
-    d: int = 5,
-    noise_variance: float = 1.0,
-    rewards: families.Likelihood | None = None,
+    k: int = 10, d: int = 5, noise_variance: float = 1.0, rewards: Likelihood | None = None
 ) -> StreamBandit:
     """Arms drawn uniformly from the unit sphere in every round; theta = e_1.
 
@@ -270,7 +258,7 @@ def sphere_stream(
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     affordable(f"k = {shown(k)} arms in d = {shown(d)} dimensions", 8 * (k * d + d * d))
     name, theta, std = f"sphere-stream-{k}-{d}", np.eye(d)[0], deviation(noise_variance)
-    likelihood = None if rewards is None else families.valid_likelihood(rewards).as_tuple
+    likelihood = None if rewards is None else valid_likelihood(rewards).as_tuple
     if likelihood is None:
         return StreamBandit(SphereArms(theta, k), k, d, std, name=name)
     return StreamBandit(SphereClicks(theta, k, likelihood), k, d, rewards=rewards, name=name)
@@ -281,7 +269,7 @@ def recorded_stream(
     rewards: ArrayLike,
     noise_std: float | None = None,
     *,
-    likelihood: families.Likelihood | None = None,
+    likelihood: Likelihood | None = None,
     name: str = "recorded",
 ) -> StreamBandit:
     """Replay a data set with the rewards of all arms in every round.

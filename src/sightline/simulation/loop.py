@@ -1,49 +1,30 @@
-"""Validation of choices, for simulations and sessions.
-
-An arm is an index into arrays, and compiled code does not check indices: an invalid arm would read
-and write memory outside of them.  Kernels therefore test every choice by :func:`is_refused`, which
-describes an invalid choice in a :class:`Fault`, and stop.  The interpreter then calls
-:func:`raise_fault`.
-
-Recorder of a simulation: running totals, and their values at the checkpoints.
-
-Pulls and explorations are counts.  Regret follows from pulls and gaps, except in a stream, where
-arms do not come again: there the recorder sums the gaps.
-
-Pending outcomes: a priority queue of what the policy has not learned yet.
-
-| symbol                                              | here              | shape          |
-|-----------------------------------------------------|-------------------|----------------|
-| round of the decision                               | ``t``             | (n,)           |
-| round after which the policy learns the outcome     | ``told``          | (n,)           |
-| arm                                                 | ``arm``           | (n,)           |
-| outcome, p numbers                                  | ``numbers``       | (n, p)         |
-| the same memory, as ``update`` takes an outcome     | ``outcomes``      | (n,) or (n, p) |
-
-The first ``size`` entries are a binary heap ordered by ``told`` and then by ``t``: of outcomes that
-become known together, the policy learns that of the earliest decision first.
-
-Action sets and commitments of a simulation.
-
-The world draws the action set of every round.  A commitment of n rounds skips these draws: the
-numbers of rounds that fall to the contexts are one multinomial draw, and in each context the policy
-plays its best arm.  A bandit has one context.  The cost of a run is therefore that of its
-exploration rounds.
-
-The rounds of a simulation: the only place where simulated time passes.
+"""The loop of a simulation: the only place where simulated time advances.
 
 In every round
 
-1. the world draws an action set (:mod:`sightline.simulation.loop`),
+1. the world draws an action set: the rows of a random context, or in a stream new arms,
 2. the policy chooses an arm and says until when the choice holds,
-3. either the policy explores: the world draws an outcome Y_x theta* + noise; or the policy commits:
-   the clock jumps to the end of the commitment,
-4. the policy learns the outcomes that have become known, without a delay the one just drawn
-   (:mod:`sightline.simulation.loop`).
+3. if the policy explores, the world draws an outcome Y_x theta* + noise; if it commits, the clock
+   jumps to the end of the commitment,
+4. the policy learns the outcomes that have become known; without a delay this is the outcome just
+   drawn.
 
-One loop serves all cases.  It is compiled and cached per policy, noise and source of arms; where
-one of these is plain Python, the same loop runs in the interpreter.  ``walk`` takes the same steps
+One loop serves all cases.  It is compiled and cached per policy, noise and source of arms.  If one
+of these is plain Python, the same loop runs in the interpreter.  :func:`walk` takes the same steps
 one at a time, for observers that read the state between a choice and its outcome.
+
+**Commitments.**  A commitment of n rounds does not draw action sets.  The numbers of rounds that
+fall to the contexts are one multinomial draw, and in each context the policy plays its best arm.
+A bandit has one context.  The cost of a run is therefore that of its exploration rounds.
+
+**Validation.**  An arm is an index into arrays, and compiled code does not check indices: an
+invalid arm would read and write memory outside of them.  Kernels of simulations and sessions
+therefore test every choice by :func:`is_refused`, which describes an invalid choice in a
+:class:`Fault`, and stop.  The interpreter then calls :func:`raise_fault`.
+
+**Recording.**  A :class:`Recorder` holds running totals and their values at the checkpoints.  Pulls
+and explorations are counts.  Regret follows from pulls and gaps, except in a stream, where arms do
+not come again: there the recorder sums the gaps.
 """
 
 from __future__ import annotations
@@ -75,22 +56,13 @@ _ONE = 1.0 + 1e-9
 
 
 class Fault(NamedTuple):
-    """Description of an invalid choice.
+    """Description of an invalid choice."""
 
-    Attributes
-    ----------
-    found : ndarray, shape (6,)
-        Code of the error (0: valid), arm, round, first row of the action set and the row after its
-        last, and the round until which the choice holds.
-    probability : ndarray, shape (1,)
-        Probability of the arm.
-    states_probability : bool
-        Whether the policy must state the probability of a choice.
-    """
-
+    # (6,): code of the error (0: valid), arm, round, first row of the action set, the row after its
+    # last, and the round until which the choice holds
     found: Ints
-    probability: Array
-    states_probability: bool
+    probability: Array  # (1,): of the arm
+    states_probability: bool  # whether the policy must state the probability of a choice
 
 
 def no_fault(policy: Policy | None = None) -> Fault:
@@ -220,8 +192,7 @@ def _marks(checkpoints: tuple[Clock, ...]) -> tuple[Ints, Array]:
 
 
 @compiled
-def record(recorder: Recorder) -> None:
-    """Record the totals at the next checkpoint."""
+def _record(recorder: Recorder) -> None:
     mark = recorder.next_checkpoint[0]
     recorder.recorded_explorations[mark] = recorder.explorations[0]
     for arm in range(recorder.pulls.shape[0]):
@@ -231,12 +202,18 @@ def record(recorder: Recorder) -> None:
 
 
 @compiled
-def add_regret(recorder: Recorder, gap: float) -> None:
-    """Add the gap of a round to the regret of a stream, by compensated summation (Kahan)."""
-    more = gap - recorder.regret[1]
-    total = recorder.regret[0] + more
-    recorder.regret[1] = (total - recorder.regret[0]) - more
-    recorder.regret[0] = total
+def _is_stream(arrivals: Arrivals) -> bool:
+    return bool(arrivals.gaps.shape[0] > 0)
+
+
+@compiled
+def _add_regret(recorder: Recorder, arrivals: Arrivals, arm: int) -> None:
+    """In a stream, add the gap of a round to the regret, by compensated summation (Kahan)."""
+    if _is_stream(arrivals):
+        more = arrivals.gaps[arm] - recorder.regret[1]
+        total = recorder.regret[0] + more
+        recorder.regret[1] = (total - recorder.regret[0]) - more
+        recorder.regret[0] = total
 
 
 @compiled
@@ -246,12 +223,12 @@ def explore(recorder: Recorder, arm: int, clock: Clock) -> Clock:
     recorder.explorations[0] += 1
     clock = tick(clock)
     if clock.t > recorder.checkpoint_t[recorder.next_checkpoint[0]]:
-        record(recorder)
+        _record(recorder)
     return clock
 
 
 @compiled
-def is_due(pending: PendingOutcomes, clock: Clock) -> bool:
+def _is_due(pending: PendingOutcomes, clock: Clock) -> bool:
     """Whether the policy learns the first outcome before it chooses in this round."""
     return bool(pending.size[0] > 0 and pending.told[0] < clock.t)
 
@@ -289,18 +266,6 @@ def next_rows(arrivals: Arrivals, state: State, rng: Generator) -> tuple[int, in
     if starts.shape[0] > 2:
         context = first_above(arrivals.cumulative, rng.random())
     return starts[context], starts[context + 1], context
-
-
-@compiled
-def _is_stream(arrivals: Arrivals) -> bool:
-    return bool(arrivals.gaps.shape[0] > 0)
-
-
-@compiled
-def count_regret(arrivals: Arrivals, recorder: Recorder, arm: int) -> None:
-    """Add the gap of a round to the regret of a stream."""
-    if _is_stream(arrivals):
-        add_regret(recorder, arrivals.gaps[arm])
 
 
 @compiled
@@ -345,7 +310,7 @@ def _play(
     if _is_stream(arrivals):
         if rounds > 0.0:  # it is one: a commitment ends before other arms come
             recorder.pulls[arm] += rounds
-            add_regret(recorder, arrivals.gaps[arm])
+            _add_regret(recorder, arrivals, arm)
         return
     if not exact:
         for c in range(bests.shape[0]):
@@ -392,19 +357,11 @@ def commit(
         _play(arrivals, recorder, offer, arm, rounds, known, after.t < FAR, rng)
         if not is_recorded:
             return wake
-        record(recorder)
+        _record(recorder)
         known, clock = 0.0, after
 
 
 Loop = Callable[..., tuple[int, float]]
-
-
-@compiled
-def _observe(world: World, pending: PendingOutcomes, arm: int, noise: Generator) -> None:
-    """Draw the outcome of an arm into the first free row."""
-    row = pending.size[0]
-    for i in range(world.means.shape[1]):
-        pending.numbers[row, i] = draw(world.noise, world.means[arm, i], noise)
 
 
 def _advance(
@@ -419,10 +376,10 @@ def _advance(
     delays: Generator,
     questions: int,
 ) -> tuple[int, float]:
-    """Ask the policy until all checkpoints are recorded, at most so many times; return the clock.
+    """Ask the policy until all checkpoints are recorded, at most ``questions`` times.
 
-    As a plain tuple: see ``generic``.  It ends early where there is no space for another outcome,
-    and at an invalid choice, which ``recorder.fault`` describes.
+    It stops early when there is no space for another outcome, and at an invalid choice, which
+    ``recorder.fault`` describes.  The clock is returned as a plain tuple: see ``generic``.
     """
     marks, k = recorder.checkpoint_t.shape[0], recorder.pulls.shape[0]
     delayed = pending.delay.kind != DelayKind.NONE
@@ -443,16 +400,18 @@ def _advance(
             if recorder.fault.found[0] != 0:
                 break
         else:
-            _observe(world, pending, arm, noise)
+            for i in range(world.means.shape[1]):  # the outcome, into the first free row
+                outcome = draw(world.noise, world.means[arm, i], noise)
+                pending.numbers[pending.size[0], i] = outcome
             if delayed:
                 add(pending, told_after(pending.delay, clock.t, delays), clock.t, arm)
                 decided(state, clock, arm)
-            count_regret(world.arrivals, recorder, arm)
+            _add_regret(recorder, world.arrivals, arm)
             clock = explore(recorder, arm, clock)
         # One call of update serves both cases, since each call compiles to a copy of it.  Without
         # delay the queue stays empty, and the outcome stands in its first row.
         learns = explores and not delayed
-        while learns or is_due(pending, clock):
+        while learns or _is_due(pending, clock):
             if delayed:
                 asked, arm = Clock(pending.t[0], np.nan), pending.arm[0]
             update(state, asked, arm, pending.outcomes[0])
@@ -488,7 +447,7 @@ def streams(seed: int | np.random.SeedSequence) -> tuple[Generator, Generator]:
 
 def delay_stream(seed: int | np.random.SeedSequence) -> Generator:
     """Make a generator for delays: noise and decisions are the same with and without."""
-    return _stream(seed, 3)  # 2 is taken, by laws that are found by drawing
+    return _stream(seed, 3)  # 2 is taken: action probabilities that are estimated by draws
 
 
 def context_stream(seed: int | np.random.SeedSequence) -> Generator:
@@ -505,22 +464,12 @@ def _stream(seed: int | np.random.SeedSequence, i: int) -> Generator:
 
 
 class Step(NamedTuple):
-    """One question to a policy, answered but not yet learned from.
+    """One question to a policy, answered but not yet learned from."""
 
-    Attributes
-    ----------
-    clock, after : Clock
-        Round of the question, and that of the next one.
-    choice : Choice
-        The answer.
-    outcome : float, ndarray or None
-        What playing the arm has shown, which the policy is told next; None if it is committed.
-    """
-
-    clock: Clock
-    after: Clock
+    clock: Clock  # round of the question
+    after: Clock  # round of the next one
     choice: Choice
-    outcome: Any
+    outcome: Any  # a number or an array, which the policy learns next; None if it is committed
 
 
 def walk(problem: Problem, state: State, seed: int | np.random.SeedSequence) -> Iterator[Step]:

@@ -1,4 +1,19 @@
-"""Pending."""
+"""Pending outcomes: a priority queue of what the policy has not learned yet.
+
+| symbol                                              | here              | shape          |
+|-----------------------------------------------------|-------------------|----------------|
+| round of the decision                               | ``t``             | (n,)           |
+| round after which the policy learns the outcome     | ``told``          | (n,)           |
+| arm                                                 | ``arm``           | (n,)           |
+| outcome, p numbers                                  | ``numbers``       | (n, p)         |
+| the same memory, as ``update`` takes an outcome     | ``outcomes``      | (n,) or (n, p) |
+
+The first ``size`` entries are a binary heap ordered by ``told`` and then by ``t``: of outcomes that
+become known together, the policy learns that of the earliest decision first.
+
+``update`` takes a number where p = 1, and an array otherwise.  This is the one difference that
+compiled code must know as a type, and the number of axes of ``outcomes`` tells it.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +27,15 @@ from sightline.problems.delays import Delay, DelayKind
 
 
 class PendingOutcomes(NamedTuple):
-    """Outcomes that the policy has not learned; see the table above.
+    """Outcomes that the policy has not learned; see the table above."""
 
-    ``update`` takes a number where p = 1, and an array otherwise.  This is the one difference
-    between the two that compiled code needs to know as a type, and the number of axes of
-    ``outcomes`` says it: an entry is a number or a row.
-
-    Attributes
-    ----------
-    delay : Delay
-        When the policy learns an outcome.
-    size : ndarray, shape (1,)
-        Number of outcomes.
-    """
-
-    delay: Delay
+    delay: Delay  # when the policy learns an outcome
     told: Ints
     t: Ints
     arm: Ints
     numbers: Array
     outcomes: Array
-    size: Ints
+    size: Ints  # (1,): number of outcomes
 
 
 def no_outcomes(delay: Delay, p: int, capacity: int = 64) -> PendingOutcomes:

@@ -1,6 +1,8 @@
-"""Rounds at which a simulation records, as Python integers of any size.
+"""``simulate``: one run of a policy on a problem, recorded at checkpoints, to any horizon.
 
-``simulate``: one run of a policy on a problem, to any horizon.
+Rounds are Python integers of any size: 10^1000 does not fit any array or float.  The compiled loop
+of :mod:`sightline.simulation.loop` is called for about 50 ms at a time, so that the interpreter can
+react to Ctrl-C and to ``stop`` between two calls.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 
 from sightline.core.clock import FAR, Clock, clock_at
 from sightline.core.linalg import Array, Ints
-from sightline.policies.base import Policy, check_supports, started
+from sightline.policies.base import Policy, started
 from sightline.problems.base import Problem
 from sightline.problems.delays import valid_delay
 from sightline.simulation.loop import (
@@ -105,8 +107,8 @@ def parse_rounds(name: str, value: Any) -> int:
     base, sign, exponent = int(found[1]), found[2], int(found[3] or 1)
     if sign and exponent * (1 if sign == "e" else len(found[1])) > _LARGEST_EXPONENT:
         raise ValueError(f"{name} must be at most 10^{_LARGEST_EXPONENT}, got {shown(value)}")
-    scale = int(10**exponent) if sign == "e" else 1
-    return integer(name, base * scale if sign == "e" else int(base**exponent), at_least=1)
+    rounds = base * 10**exponent if sign == "e" else base**exponent
+    return integer(name, rounds, at_least=1)
 
 
 def rounds_text(rounds: int) -> str:
@@ -153,13 +155,6 @@ class Run:
     regret: Array
     explorations: Ints
     pulls: Array
-
-
-def _regret(pulls: Array, gaps: Array) -> Array:
-    """Regret from pulls: no sum over rounds, so nothing is lost however many there are."""
-    costly = gaps > 0  # 0 * inf is not a regret
-    regret: Array = pulls[:, costly] @ gaps[costly]
-    return regret
 
 
 def valid_horizon(horizon: int, policy: Policy, delay: object = None) -> int:
@@ -242,8 +237,7 @@ def simulate(
     rounds = tuple(valid_checkpoints(checkpoints, horizon))
     event("stop", stop)
     clocks, log_t = _marks(rounds)
-    check_supports(policy, problem.model, delays=delay is not None)
-    state = started(policy, problem.model)
+    state = started(policy, problem.model, delays=delay is not None)
     world = problem.world()
     recorder = new_recorder(clocks, len(problem.gaps), policy)
     decisions, noise = streams(seed)
@@ -266,14 +260,8 @@ def simulate(
         questions = max(int(questions * growth), 1)
         if pending.size[0] == len(pending.told):
             pending = more_space(pending)
-    return Run(
-        t=round_array(rounds),
-        log_t=log_t.copy(),
-        regret=(
-            recorder.recorded_regret
-            if problem.model.stream
-            else _regret(recorder.recorded_pulls, problem.gaps)
-        ),
-        explorations=recorder.recorded_explorations,
-        pulls=recorder.recorded_pulls,
-    )
+    pulls, regret = recorder.recorded_pulls, recorder.recorded_regret
+    if not problem.model.stream:  # from pulls: no sum over rounds, so nothing is lost
+        costly = problem.gaps > 0  # 0 * inf is not a regret
+        regret = pulls[:, costly] @ problem.gaps[costly]
+    return Run(round_array(rounds), log_t.copy(), regret, recorder.recorded_explorations, pulls)

@@ -1,6 +1,10 @@
-"""One run of IDS looked at round by round: what it knows, what it weighs, what it plays.
+"""Traces of one run of IDS: what it estimates, weighs and plays in every round.
 
-What a policy computed along one trajectory: information gains side by side, and the ratio.
+- :func:`record_frames` records every answer with all that it rests on, for ``sightline watch``.
+- :func:`information_gains` evaluates several information gains on the data of one run.
+- :func:`information_ratios` records the quantities that the analysis of IDS bounds.
+
+All of them step through the run with :func:`sightline.simulation.loop.walk`.
 """
 
 from __future__ import annotations
@@ -37,59 +41,36 @@ MOST_FRAMES = 5000  # some megabytes of a page
 
 @dataclass(frozen=True)
 class Frame:
-    """One question to IDS, and all that its answer rests on.
+    """One question to IDS, and all that its answer rests on."""
 
-    Attributes
-    ----------
-    t, until : int
-        First and last round for which the answer holds; ``until`` is at most the last one shown.
-    exploring : bool
-        Whether the reward is learned from.
-    theta : ndarray, shape (d,)
-        theta-hat.
-    covariance : ndarray, shape (d, d)
-        V^-1.
-    beta : float
-        Local coefficient: the ellipsoid is |nu - theta-hat|^2 <= beta in the norm of V.
-    evidence, threshold : float
-        m_s and beta_{s, t log t} / 2, in round ``t``.
-    threshold_until : float
-        The threshold in round ``until``: it grows with t, while the evidence waits.
-    gaps, gains, probabilities : ndarray, shape (k,)
-        Gap estimates, information gains and the distribution that is played.
-    best, optimistic, arm : int
-        x-hat, the arm of the largest upper confidence bound, and the one played.
-    reward : float or None
-        What was told; None while exploiting.
-    regret : float
-        After round ``until``.
-    """
-
-    t: int
-    until: int
-    exploring: bool
-    theta: Array
-    covariance: Array
-    beta: float
-    evidence: float
-    threshold: float
-    threshold_until: float
-    gaps: Array
-    gains: Array
-    probabilities: Array
-    best: int
-    optimistic: int
-    arm: int
-    reward: float | None
-    regret: float
+    t: int  # first round for which the answer holds
+    until: int  # last round for which it holds, at most the last one shown
+    exploring: bool  # whether the policy learns the reward
+    theta: Array  # (d,): theta-hat
+    covariance: Array  # (d, d): V^-1
+    beta: float  # local; the ellipsoid is |nu - theta-hat|^2 <= beta in the norm of V
+    evidence: float  # m_s
+    threshold: float  # beta_{s, t log t} / 2, in round ``t``
+    threshold_until: float  # the same in round ``until``: it grows with t, the evidence does not
+    gaps: Array  # (k,): gap estimates
+    gains: Array  # (k,): information gains
+    probabilities: Array  # (k,): the distribution that is played
+    best: int  # x-hat
+    optimistic: int  # arm of the largest upper confidence bound
+    arm: int  # the one played
+    reward: float | None  # None while exploiting
+    regret: float  # after round ``until``
 
 
 @compiled
-def _distribution(state: IDSState) -> tuple[int, int, float, float, int]:
-    """IDS distribution, beta and the UCB arm, as a plain tuple (see ``jit.generic``)."""
+def _distribution(state: IDSState) -> tuple[int, int, float, float, float, int]:
+    """IDS distribution, beta and the UCB arm, as a plain tuple (see ``jit.generic``).
+
+    Gaps and gains are left in the workspace of the state.
+    """
     offer = state.estimate.arms.everything
     mixture, beta, ucb_arm = ids_distribution(state, compare_to_best(state, offer), offer)
-    return mixture.first, mixture.second, mixture.probability, beta, ucb_arm
+    return mixture.first, mixture.second, mixture.probability, mixture.ratio, beta, ucb_arm
 
 
 def record_frames(
@@ -132,7 +113,7 @@ def record_frames(
 
 def _frame(problem: LinearBandit, state: IDSState, step: Step, rounds: int, regret: float) -> Frame:
     """Look at one question and its answer, before the outcome is learned from."""
-    first, second, probability, beta, ucb_arm = _distribution(state)
+    first, second, probability, _, beta, ucb_arm = _distribution(state)
     report = inspect(state, step.clock, ALL_ARMS)
     learned, arm, t = state.estimate.learned, int(step.choice.arm), int(step.clock.t)
     until = min(int(step.after.t) - 1, rounds)
@@ -216,7 +197,8 @@ def information_gains(
         The gains, normalised.
     """
     driver = IDS(information="halfspace-ucb") if driver is None else driver
-    _check(problem, "driver", driver)
+    instance("problem", problem, LinearBandit, "a LinearBandit")
+    instance("driver", driver, IDS, "of the IDS family, such as IDS()")
     gains_wanted = entries("names", names, "a list of names of gains")
     rounds = valid_checkpoints(checkpoints, integer("horizon", horizon, at_least=1))
     if not set(BAYESIAN_INFORMATION).isdisjoint(gains_wanted):
@@ -239,12 +221,6 @@ def information_gains(
     return GainTrajectory(tuple(gains_wanted), round_array(rounds), table)
 
 
-def _check(problem: object, name: str, policy: object) -> None:
-    """Refuse what is no problem, or no policy of the family."""
-    instance("problem", problem, LinearBandit, "a LinearBandit")
-    instance(name, policy, IDS, "of the IDS family, such as IDS()")
-
-
 def _probe(name: str, driver: IDS, problem: LinearBandit, state: IDSState) -> Any:
     """State whose gains are to be evaluated; those of IDS look at the data of the driver."""
     one_of("name of a gain", name, [*INFORMATION, *BAYESIAN_INFORMATION])
@@ -262,7 +238,7 @@ def _normalised(probe: Any) -> Array:
         current_bayesian_gains(probe, ALL_ARMS)
         gains = probe.gains
     else:
-        _current_gains(probe)
+        _distribution(probe)
         gains = probe.work.gains
     total = gains.sum()
     return gains / total if total > 0.0 else np.full_like(gains, np.nan)
@@ -270,64 +246,18 @@ def _normalised(probe: Any) -> Array:
 
 @dataclass(frozen=True)
 class RatioTrajectory:
-    """What the analysis of IDS bounds, at every exploration round of one run.
+    """What the analysis of IDS bounds, at each of the s_n exploration rounds of one run."""
 
-    Attributes
-    ----------
-    log_t : ndarray, shape (s_n,)
-        Logarithm of the round.
-    ratio : ndarray, shape (s_n,)
-        Psi_s(mu_s), the information ratio of the distribution that was played.
-    gain : ndarray, shape (s_n,)
-        I_s(x_s), the information gain of the arm that was played.
-    gap, error : ndarray, shape (s_n,)
-        Delta-hat_s(mu_s) and delta_s.
-    next_gap : ndarray, shape (s_n,)
-        Least gap estimate of an arm other than x-hat; infinite where x-hat is not the best arm.
-    other_gain : ndarray, shape (s_n,)
-        I_s of the arm besides x-hat in the support of mu_s; nan if there is none.
-    beta, distance : ndarray, shape (s_n,)
-        beta_{s, s^2}, and what it bounds: the squared distance of theta-hat from theta in V_s.
-    log_det : ndarray, shape (s_n,)
-        log det(V_s / lambda).
-    """
-
-    log_t: Array
-    ratio: Array
-    gain: Array
-    gap: Array
-    error: Array
-    next_gap: Array
-    other_gain: Array
-    beta: Array
-    distance: Array
-    log_det: Array
-
-
-@compiled
-def _current_gains(state: IDSState) -> None:
-    """Write the information gains of the current estimate into the workspace."""
-    offer = state.estimate.arms.everything
-    ids_distribution(state, compare_to_best(state, offer), offer)
-
-
-@compiled
-def _weighed(state: IDSState) -> tuple[float, float, float, float, float, float]:
-    """Psi_s, gap, error, least other gap, gain of the other arm, and beta of a state."""
-    offer = state.estimate.arms.everything
-    comparison = compare_to_best(state, offer)
-    mixture, beta, _ = ids_distribution(state, comparison, offer)
-    best, gaps, p = comparison.best, state.work.gaps, mixture.probability
-    gap = (1.0 - p) * gaps[mixture.first] + p * gaps[mixture.second]
-    other = mixture.second if mixture.first == best else mixture.first
-    share = p if mixture.first == best else 1.0 - p
-    mixed = other != best and share > 0.0
-    next_gap = math.inf
-    for x in range(gaps.shape[0]):
-        if x != best:
-            next_gap = min(next_gap, gaps[x])
-    gain = state.work.gains[other] if mixed else math.nan
-    return mixture.ratio, gap, gaps[best], next_gap, gain, beta
+    log_t: Array  # logarithm of the round
+    ratio: Array  # Psi_s(mu_s), the information ratio of the distribution that was played
+    gain: Array  # I_s(x_s), the information gain of the arm that was played
+    gap: Array  # Delta-hat_s(mu_s)
+    error: Array  # delta_s
+    next_gap: Array  # least gap estimate of an arm but x-hat; inf where x-hat is not the best arm
+    other_gain: Array  # I_s of the arm besides x-hat in the support of mu_s; nan if there is none
+    beta: Array  # beta_{s, s^2}
+    distance: Array  # what beta bounds: the squared distance of theta-hat from theta in V_s
+    log_det: Array  # log det(V_s / lambda)
 
 
 def information_ratios(
@@ -346,23 +276,27 @@ def information_ratios(
     seed : int
         Seed of the run; ``sl.simulate`` with that seed makes the same one.
     """
-    _check(problem, "policy", policy)
+    instance("problem", problem, LinearBandit, "a LinearBandit")
+    instance("policy", policy, IDS, "of the IDS family, such as IDS()")
     one_of("sampling", policy.sampling, ["pair"])
     end = clock_at(integer("horizon", horizon, at_least=1) + 1)
     state = policy.start(problem.model)
-    learned, arms = state.estimate.learned, state.estimate.arms
+    learned, arms, work = state.estimate.learned, state.estimate.arms, state.work
     theta = np.linalg.lstsq(arms.rewards, problem.means)[0]  # in the coordinates of the estimate
     rows = []
     for step in walk(problem, state, seed):
         if not is_before(step.clock, end):
             break
         if step.outcome is not None:
-            ratio, gap, error, next_gap, other_gain, beta = _weighed(state)
-            if arms.means.argmax() != problem.best:
-                next_gap = math.inf
+            first, second, p, ratio, beta, _ = _distribution(state)
+            best, gaps, gain = arms.means.argmax(), work.gaps, work.gains[step.choice.arm]
+            gap = (1.0 - p) * gaps[first] + p * gaps[second]
+            others = np.delete(gaps, best) if best == problem.best else np.zeros(0)
+            next_gap = others.min(initial=math.inf)
+            other, share = (second, p) if first == best else (first, 1.0 - p)
+            other_gain = work.gains[other] if other != best and share > 0.0 else math.nan
             apart = learned.theta - theta
             distance = apart @ np.linalg.solve(learned.gram_inverse, apart)
-            gain, log_det = state.work.gains[step.choice.arm], learned.log_det[0]
-            row = log_round(step.clock), ratio, gain, gap, error, next_gap, other_gain
-            rows.append((*row, beta, distance, log_det))
+            row = log_round(step.clock), ratio, gain, gap, gaps[best], next_gap, other_gain
+            rows.append((*row, beta, distance, learned.log_det[0]))
     return RatioTrajectory(*np.array(rows).reshape(-1, 10).T)
