@@ -81,6 +81,6 @@ def _measure_plan(
     return Measurement(name, {"k": k, "d": d}, seconds[0], "truth", seconds[1])
 
 
-def _policy(name: str) -> sl.Policy:
-    policy: sl.Policy = eval(f"sl.{name}")
+def _policy(name: str) -> sl.extend.Policy:
+    policy: sl.extend.Policy = eval(f"sl.{name}")
     return policy

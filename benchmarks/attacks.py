@@ -499,7 +499,7 @@ def reads(*paths: str) -> Callable[[Target, float], Counter[str]]:
 
 
 _LONG_PATH = "/v1/experiments/long"
-_LOOKS = ("status", "history", "estimates", "effects", "events?most=1000000", "pending?most=1000")
+_LOOKS = ("status", "history", "estimates", "effects", "events?limit=1000000", "pending?limit=1000")
 
 ATTACKS: dict[str, Callable[[Target, float], Counter[str]]] = {
     "nothing": nothing,
@@ -614,7 +614,7 @@ _SEEDS: tuple[dict[str, Any], ...] = (
     {**PAGE, "interactions": [["picture", "text"]], "control": {"picture": "large"}},
     {"options": ["a", "b", "c"], "noise_std": 0.5, "control": "a", "stop": {"delta": 0.1}},
     {"options": ["a", "b"], "stop": {"delta": 0.99, "action": "commit"}, "noise_std": 0.01},
-    {"options": ["a", "b", "c"], "reward": {"kind": "bernoulli"}, "floor": 0.1},
+    {"options": ["a", "b", "c"], "reward": {"kind": "bernoulli"}, "min_probability": 0.1},
     {"options": ["a", "b"], "reward": {"kind": "poisson"}},
     {"options": ["a", "b"], "reward": {"kind": "bounded", "low": 0, "high": 1}},
     {"options": ["a", "b"], "reward": {"kind": "gaussian", "std": 1.0}, "seed": 1},
@@ -747,7 +747,7 @@ class Generator:
             {"unit": f"u{choose.randrange(20)}"},
             {"available": choose.choice([["a"], [0, 1], ["a", "b"], [], [99], ["a", "a"], [-1]])},
             {"context": choose.choice(["x", "y", 0, 1, -1, "z"])},
-            {"actions": choose.choice([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0]], [[1e70, 1e-300]]])},
+            {"options": choose.choice([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0]], [[1e70, 1e-300]]])},
             {"activate": False},
         ]
         return {**choose.choice(ways), **(choose.choice(ways) if choose.random() < 0.3 else {})}

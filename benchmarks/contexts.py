@@ -20,7 +20,7 @@ from benchmarks.parts import Parts, run_parts
 from benchmarks.stakes import Array, regrets
 from sightline.core.contextual_ratio import marginal, walk_chains
 
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "Stakes": sl.Stakes(),
     "IDS, contextual": sl.IDS(),
     "IDS, conditional": sl.IDS(contexts="conditional"),
@@ -122,7 +122,9 @@ def one(count: int) -> None:
     for label in ("IDS, contextual", "LinUCB, matched", "ThompsonSampling", "Stakes"):
         policy = POLICIES[label]
 
-        def seconds(problem: sl.LinearBandit | sl.ContextualBandit, policy: sl.Policy) -> float:
+        def seconds(
+            problem: sl.LinearBandit | sl.ContextualBandit, policy: sl.extend.Policy
+        ) -> float:
             began = time.perf_counter()
             sl.simulate(problem, policy, 20_000, 0, [20_000])
             return time.perf_counter() - began

@@ -177,7 +177,11 @@ class Tally(NamedTuple):
 
 
 def watch_run(
-    problem: sl.LinearBandit, policy: sl.Policy, horizon: int, seed: int, levels: tuple[float, ...]
+    problem: sl.LinearBandit,
+    policy: sl.extend.Policy,
+    horizon: int,
+    seed: int,
+    levels: tuple[float, ...],
 ) -> Watch:
     """Run a policy once; it must keep an estimate and a confidence coefficient."""
     state = started(policy, problem.model)
@@ -193,7 +197,7 @@ def watch_run(
 
 def tally(
     problem: sl.LinearBandit,
-    policy: sl.Policy,
+    policy: sl.extend.Policy,
     runs: int,
     horizon: int = HORIZON,
     levels: tuple[float, ...] = LEVELS,
@@ -215,7 +219,7 @@ def tally(
 
 
 SIGMA = 0.3
-POLICIES: dict[str, Callable[[sl.LogDet], sl.Policy]] = {
+POLICIES: dict[str, Callable[[sl.LogDet], sl.extend.Policy]] = {
     "IDS": lambda rule: sl.IDS(confidence=rule),
     "LinUCB": lambda rule: sl.LinUCB(confidence=rule),
 }
@@ -238,7 +242,7 @@ def independent(**options: Any) -> sl.LinearBandit:
 PROBLEMS = {"8 arms in 3 dimensions": plane, "5 arms, own noise": independent}
 
 
-def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
+def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.extend.Policy]]:
     """All cases with normal rewards: known noise and norm, problem and policy."""
     unknown = {
         f"sigma unknown, guess x {factor:g}": sl.Gaussian(std=None, guess=factor * SIGMA)
@@ -257,7 +261,7 @@ def coverage() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
             yield f"{where}, both unknown", both, policy(sl.LogDet(norm_bound=None))
 
 
-def coverage_of_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
+def coverage_of_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.extend.Policy]]:
     """All cases with rare clicks and counts: likelihood, S known or not."""
     rates = (0.03, 0.02)
     log_odds = math.hypot(*(math.log(p / (1.0 - p)) for p in rates))
@@ -268,7 +272,7 @@ def coverage_of_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]
     yield "Poisson", counts, sl.LinUCB()
 
 
-def settling_by_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]]:
+def settling_by_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.extend.Policy]]:
     """Cases with gaps so large that nearly every run settles: it may name the wrong arm."""
     rates = (0.5, 0.3, 0.2)
     problems = {
@@ -288,7 +292,9 @@ def settling_by_likelihoods() -> Iterator[tuple[str, sl.LinearBandit, sl.Policy]
 
 
 def _print(
-    cases: Iterator[tuple[str, sl.LinearBandit, sl.Policy]], runs: int, horizon: int = HORIZON
+    cases: Iterator[tuple[str, sl.LinearBandit, sl.extend.Policy]],
+    runs: int,
+    horizon: int = HORIZON,
 ) -> None:
     print("| case | " + " | ".join(f"misses at {delta:g}" for delta in LEVELS), end="")
     print(" | falsely settled | settled | after rounds (median) | outcomes | ms |")
@@ -304,12 +310,12 @@ def _print(
 def _regret(runs: int) -> None:
     """Regret at 10^4 rounds, by what policies know; rewards of scale 1/100, 1 and 100."""
     free = sl.LogDet(norm_bound=None)
-    learning: dict[str, sl.Policy] = {
+    learning: dict[str, sl.extend.Policy] = {
         "IDS": sl.IDS(confidence=free, regulariser="matched"),
         "LinUCB": sl.LinUCB(confidence=free, regulariser="matched"),
         "Stakes": sl.Stakes(),
     }
-    known: dict[str, sl.Policy] = {
+    known: dict[str, sl.extend.Policy] = {
         "IDS": sl.IDS(regulariser="matched"),
         "LinUCB": sl.LinUCB(regulariser="matched"),
         "Stakes": sl.Stakes(),
@@ -331,7 +337,9 @@ def _regret(runs: int) -> None:
             print(f"| {name}, {label} | " + " | ".join(cells) + " |", flush=True)
 
 
-def _mean_regret(problem: sl.LinearBandit, policy: sl.Policy, runs: int, scale: float) -> str:
+def _mean_regret(
+    problem: sl.LinearBandit, policy: sl.extend.Policy, runs: int, scale: float
+) -> str:
     found = [sl.simulate(problem, policy, 10**4, seed, [10**4]).regret[-1] for seed in range(runs)]
     error = np.std(found) / math.sqrt(runs)
     return f"{np.mean(found) / scale:.1f} ± {error / scale:.1f}"

@@ -57,7 +57,7 @@ def _windowed(case: tuple[str, int, int, int]) -> tuple[bool, bool]:
 
 SCALES = {"x": (1.0, 0.0), "1e-4 x": (1e-4, 0.0), "1e5 x": (1e5, 0.0), "x + 1000": (1.0, 1000.0)}
 SCALES |= {"1e-6 x + 1e6": (1e-6, 1e6), "1e6 x - 1e6": (1e6, -1e6)}
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "Stakes": sl.Stakes(),
     "IDS": sl.IDS(),
     "LinUCB": sl.LinUCB(),
@@ -112,7 +112,7 @@ def coverage(runs: int) -> Iterable[str]:
 def _covered(case: tuple[str, str, float, int]) -> tuple[bool, float]:
     kind, design, size, seed = case
     rng, shifts = np.random.default_rng(seed), np.array([0.2, 0.0, -0.2])
-    options = sl.Options(np.eye(3))
+    options = sl.types.Options(np.eye(3))
     if design == "factorial":
         options = sl.factorial({"a": ["x", "y"], "b": ["u", "v"]})
         shifts = np.array([0.2, 0.1, -0.1, -0.2])

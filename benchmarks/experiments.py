@@ -44,7 +44,7 @@ with ThreadPoolExecutor(2) as pool:
 results.summary()
 # not ru_maxrss, which a process inherits from the one that started it
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-print(len(results.plan.rounds))
+print(len(results.grid.rounds))
 """
 
 
@@ -90,7 +90,9 @@ def overhead(small: bool) -> None:
     for label, policy in POLICIES.items():
         experiment = sl.Experiment(PROBLEMS, {label: policy}, horizon, replications)
 
-        def bare(experiment: sl.Experiment = experiment, policy: sl.Policy = policy) -> object:
+        def bare(
+            experiment: sl.Experiment = experiment, policy: sl.extend.Policy = policy
+        ) -> object:
             return [
                 sl.simulate(problem, policy, horizon, seed)
                 for problem in experiment.problems.values()

@@ -50,7 +50,7 @@ GAMES: dict[str, Game] = {
     "apple tasting": sl.problems.apple_tasting(),
     "dynamic pricing": sl.problems.dynamic_pricing(),
 }
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "IDS": sl.IDS(gaps="difference"),
     "IDS, directed": sl.IDS("directed", gaps="difference"),
     "Stakes": sl.Stakes(),
@@ -161,10 +161,10 @@ class ForgetfulState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Forgetful(sl.Policy):
+class Forgetful(sl.extend.Policy):
     """IDS that takes the noise of every arm for the largest."""
 
-    supports = sl.Supports(noise_per_arm=True)
+    supports = sl.extend.Supports(noise_per_arm=True)
 
     @property
     def commits(self) -> bool:
@@ -234,7 +234,7 @@ def cost(count: int) -> None:
     print(f"k = {k}, d = {d}")
     for label in ("IDS", "IDS, directed", "LinUCB", "Thompson", "Stakes"):
 
-        def seconds(game: Game, policy: sl.Policy) -> float:
+        def seconds(game: Game, policy: sl.extend.Policy) -> float:
             began = time.process_time()  # which does not run while others have the processor
             run = sl.simulate(game, policy, 5_000, 0, [5_000])
             return (time.process_time() - began) / float(run.explorations[-1])

@@ -24,7 +24,7 @@ H_UCB = sl.IDS(information="halfspace-ucb")
 class Series(NamedTuple):
     """Sizes of one kind, all else equal."""
 
-    policy: sl.Policy
+    policy: sl.extend.Policy
     variable: str
     fixed: int
     values: list[int]
@@ -39,7 +39,7 @@ SERIES = [
     Series(sl.LinUCB(), "d", 1_000, [10, 20, 50, 100, 200], 40_000, 1.0),
     Series(sl.ThompsonSampling(), "k", 20, [1_000, 3_000, 10_000, 30_000, 100_000], 40_000, 1.0),
 ]
-HORIZONS: list[tuple[sl.Policy, list[int]]] = [
+HORIZONS: list[tuple[sl.extend.Policy, list[int]]] = [
     (sl.LinUCB(), [10**e for e in range(3, 7)]),
     (sl.IDS(), [10**e for e in (3, 4, 5, 6, 9, 12, 100)]),
     (H_UCB, [10**e for e in (3, 4, 5, 6, 9, 12, 100)]),

@@ -14,7 +14,7 @@ import sightline as sl
 
 REPETITIONS = 100
 HORIZON = 10**4
-ROWS: dict[str, sl.Policy] = {
+ROWS: dict[str, sl.extend.Policy] = {
     "IDS() = Algorithm 1": sl.IDS(),
     'information="halfspace-ucb"': sl.IDS(information="halfspace-ucb"),
     'information="cell"': sl.IDS(information="cell"),
@@ -48,7 +48,7 @@ ROWS: dict[str, sl.Policy] = {
 }
 
 
-def regrets(policy: sl.Policy) -> np.ndarray:
+def regrets(policy: sl.extend.Policy) -> np.ndarray:
     """Final regret of every repetition, and its explorations."""
     runs = [
         sl.simulate(sl.problems.unit_sphere(k=6, d=2, seed=i), policy, HORIZON, i, [HORIZON])

@@ -28,14 +28,14 @@ LIKELIHOODS: dict[str, Any] = {
 ENDS = {"logistic": (-9.2, 9.2), "identity": (1e-4, 1 - 1e-4), "poisson": (-4.0, 6.9)}
 
 
-def _timed(likelihood: str, actions: Array, theta: Array) -> tuple[sl.LowerBound, float]:
+def _timed(likelihood: str, actions: Array, theta: Array) -> tuple[sl.types.LowerBound, float]:
     problem = sl.LinearBandit(actions, theta, rewards=LIKELIHOODS[likelihood])
     start = time.perf_counter()
     return sl.lower_bound(problem), time.perf_counter() - start
 
 
 def _row(
-    likelihood: str, bounds: Iterable[sl.LowerBound], times: list[float], more: str = ""
+    likelihood: str, bounds: Iterable[sl.types.LowerBound], times: list[float], more: str = ""
 ) -> None:
     gaps = [bound.gap for bound in bounds]
     wide = sum(gap > 1e-8 for gap in gaps)

@@ -69,7 +69,7 @@ PROBLEMS = {
     "clicks at 2 to 10 %, k = 12, d = 4": clicks(12, 4),
     "counts with means 0.2 to 2, k = 12, d = 4": counts(12, 4),
 }
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "Stakes": sl.Stakes(norm_bound=S),
     "IDS": sl.IDS(confidence=RULE, regulariser="matched"),
     "IDS, LogLog": sl.IDS(confidence=sl.LogLog(), regulariser=1.0 / S**2),
@@ -95,7 +95,7 @@ def regret(store: Path, last: int) -> None:
     """Print regret, time per run and rounds learned from."""
     marks = [mark for mark in (10**3, SHORT, LONG) if mark <= last]
     for name, problem in PROBLEMS.items():
-        policies: Mapping[str, sl.Policy] = {
+        policies: Mapping[str, sl.extend.Policy] = {
             label: policy
             for label, policy in POLICIES.items()
             if not (label in NOT_FOR_COUNTS and isinstance(problem.likelihood, sl.Poisson))
@@ -108,7 +108,7 @@ def regret(store: Path, last: int) -> None:
         heads = [f"10^{round(math.log10(mark))}" for mark in marks]
         print(f"\n| {name} | {' | '.join(heads)} | ms per run | learned from |")
         print("|---|---|---|" + "---|" * len(marks), flush=True)
-        for cell in results.plan.cells:
+        for cell in results.grid.cells:
             rows = [summary.loc[(name, cell.policy, t)] for t in marks]
             cells = [f"{row['mean']:.1f} ± {row['standard_error']:.1f}" for row in rows]
             milliseconds = 1e3 * results.seconds[cell] / SEEDS
@@ -144,7 +144,7 @@ def far(runs: int) -> None:
 TIMED = ("IDS", "LinUCB", "ThompsonSampling", "GLMUCB", "OFUGLB", "Stakes")
 
 
-def microseconds(problem: sl.LinearBandit, policy: sl.Policy, horizon: int) -> float:
+def microseconds(problem: sl.LinearBandit, policy: sl.extend.Policy, horizon: int) -> float:
     """Per round that is learned from, the fastest of three runs."""
     explored = sl.simulate(problem, policy, horizon, seed=1).explorations[-1]
     runs = [lambda: sl.simulate(problem, policy, horizon, seed=1)]

@@ -23,14 +23,14 @@ from benchmarks.bench import in_units, machine
 from sightline.sessions import state
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "LinUCB": sl.LinUCB(),
     "IDS": sl.IDS(),
     "ThompsonSampling": sl.ThompsonSampling(),
     "BayesianIDS": sl.BayesianIDS(samples=200),
     "Stakes": sl.Stakes(),
 }
-STREAM_POLICIES: dict[str, sl.Policy] = {
+STREAM_POLICIES: dict[str, sl.extend.Policy] = {
     "LinUCB": sl.LinUCB(),
     "ThompsonSampling": sl.ThompsonSampling(),
     "IDS, conditional": sl.IDS(contexts="conditional"),
@@ -151,7 +151,7 @@ def streams() -> None:
         for d in (10, 50):
             for k in (10, 50, 200):
                 sets = rng.standard_normal((64, k, d)) / d**0.5
-                session = sl.Session(sl.stream(d, most=k), policy, 0.3)
+                session = sl.Session(sl.stream(d, max_arms=k), policy, 0.3)
                 medians = [_with_sets(session, sets, rng) for _ in range(6)]
                 ask, tell = _least(medians[1:])  # the first one compiles
                 label = f"{name}, k = {k}, d = {d}"
@@ -166,9 +166,9 @@ def _with_sets(
     for n in range(200):
         rows, noise = sets[n % len(sets)], 0.3 * rng.standard_normal()
         began = time.perf_counter()
-        decision = session.ask(actions=rows)
+        decision = session.ask(options=rows)
         asked = time.perf_counter()
-        reward = float(decision.action[0] + noise)
+        reward = float(decision.features[0] + noise)
         called = time.perf_counter()
         session.tell(decision, reward)
         telling.append(time.perf_counter() - called)

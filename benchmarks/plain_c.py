@@ -19,7 +19,7 @@ __all__ = ["POLICIES", "runner"]
 
 Array = NDArray[np.float64]
 
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "lin_ucb": sl.LinUCB(),
     "thompson": sl.ThompsonSampling(),
     "ids": sl.IDS(),

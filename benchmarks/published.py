@@ -14,7 +14,7 @@ from benchmarks.timing import fastest
 
 SEEDS = 10
 # Policy: rounds of our runs, and seconds of the authors' code per 10^4 rounds by (k, d).
-PUBLISHED: list[tuple[sl.Policy, int, dict[tuple[int, int], float]]] = [
+PUBLISHED: list[tuple[sl.extend.Policy, int, dict[tuple[int, int], float]]] = [
     (sl.IDS(information="halfspace-ucb"), 10**5, {(6, 2): 4.1, (50, 5): 7.9}),
     (sl.IDS(information="halfspace-ucb", sampling="exact"), 10**5, {(50, 5): 41.0}),
     (sl.LinUCB(), 10**5, {(6, 2): 0.9, (50, 5): 2.3}),
@@ -23,7 +23,7 @@ PUBLISHED: list[tuple[sl.Policy, int, dict[tuple[int, int], float]]] = [
 ]
 
 
-def label(policy: sl.Policy) -> str:
+def label(policy: sl.extend.Policy) -> str:
     """Name, with information and sampling where they differ from the default."""
     options = [
         f"{name}={getattr(policy, name)!r}"

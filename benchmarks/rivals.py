@@ -23,7 +23,7 @@ PROBLEMS = {
     "end of optimism, slope 4": sl.problems.end_of_optimism(slope=4.0),
     "unit sphere (6, 2)": sl.problems.unit_sphere(k=6, d=2, seed=3),
 }
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "IDS": sl.IDS(),
     "IDS, half-space UCB": sl.IDS(information="halfspace-ucb"),
     "BayesianIDS": sl.BayesianIDS(),
@@ -54,7 +54,7 @@ POLICIES: dict[str, sl.Policy] = {
     "PrimalDual, matched": sl.PrimalDual(regulariser="matched"),
 }
 # what claims c* log n, by asking it or its authors
-OPTIMAL: dict[str, sl.Policy] = {
+OPTIMAL: dict[str, sl.extend.Policy] = {
     label: POLICIES[label]
     for label in ("IDS", "IDS, half-space UCB", "SOLID", "SOLID++", "PrimalDual", "OSSB")
 } | {
@@ -81,7 +81,7 @@ def regrets(store: Path) -> None:
     for problem in results.problems:
         print(f"\n| {problem} | 10^3 | 10^4 | 10^5 | ms per run | explorations |")
         print("|---|---|---|---|---|---|")
-        for cell in (cell for cell in results.plan.cells if cell.problem == problem):
+        for cell in (cell for cell in results.grid.cells if cell.problem == problem):
             rows = [summary.loc[(problem, cell.policy, t)] for t in marks]
             cells = [with_error(row["mean"], row["standard_error"]) for row in rows]
             milliseconds = 1e3 * results.seconds[cell] / SEEDS
@@ -89,7 +89,7 @@ def regrets(store: Path) -> None:
             print(f"| {cell.policy} | {' | '.join(cells)} | {milliseconds:.1f} | {count:.0f} |")
 
 
-def slopes(store: Path, policies: Mapping[str, sl.Policy], since: int, until: int) -> None:
+def slopes(store: Path, policies: Mapping[str, sl.extend.Policy], since: int, until: int) -> None:
     """Print regret gained per unit of log n, beside c*."""
     experiment = sl.Experiment(PROBLEMS, policies, until, SLOPE_SEEDS, checkpoints=[since, until])
     exponents = round(math.log10(since)), round(math.log10(until))

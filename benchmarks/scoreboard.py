@@ -23,7 +23,7 @@ from sightline.report.scoreboard import measured
 class Entry(NamedTuple):
     """A policy, and how much of it is run."""
 
-    policy: sl.Policy
+    policy: sl.extend.Policy
     horizon: int = 10**6
     replications: int = 100
 

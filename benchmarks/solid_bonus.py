@@ -114,8 +114,8 @@ def update_watched(state: WatchedState, clock: Clock, arm: int, outcome: float) 
 
 
 def replicate(
-    problem: sl.LinearBandit, policy: sl.Policy, seeds: range, marks: list[int]
-) -> list[sl.Run]:
+    problem: sl.LinearBandit, policy: sl.extend.Policy, seeds: range, marks: list[int]
+) -> list[sl.types.Trajectory]:
     """One run per seed, on all cores: kernels release the GIL."""
     with ThreadPoolExecutor() as pool:
         return list(
@@ -144,7 +144,7 @@ def marks_to(horizon: int) -> list[int]:
 class Result(NamedTuple):
     """Runs of one row, and what was noted of the multiplier (nothing but for SOLID)."""
 
-    runs: list[sl.Run]
+    runs: list[sl.types.Trajectory]
     notes: list[WatchedState]
 
 

@@ -32,7 +32,7 @@ from sightline.problems.noise import register_noise
 
 Array = NDArray[np.float64]
 SUITE = standard_suite()
-FORMS: dict[str, sl.Policy] = {
+FORMS: dict[str, sl.extend.Policy] = {
     "Stakes": sl.Stakes(),
     "Stakes, deterministic": sl.Stakes(randomised=False),
 }
@@ -60,7 +60,7 @@ def some(prefixes: Iterable[str]) -> dict[str, sl.LinearBandit]:
 
 def regrets(
     problem: Problem,
-    policy: sl.Policy,
+    policy: sl.extend.Policy,
     marks: list[int],
     seeds: Iterable[int],
     delay: int | str | None = None,
@@ -118,7 +118,7 @@ def far() -> None:
 def delays() -> None:
     """Print regret at 10^4 rounds under delays."""
     problems = some(SHORT)
-    policies: Mapping[str, sl.Policy] = {
+    policies: Mapping[str, sl.extend.Policy] = {
         **FORMS,
         "LinUCB, matched": sl.LinUCB(regulariser="matched"),
         "IDS, matched": sl.IDS(regulariser="matched"),
@@ -169,7 +169,7 @@ def noise() -> None:
         name: regrets(one, sl.Stakes(), [10**4], range(100)).mean()
         for name, one in problems.items()
     }
-    cases: list[tuple[str, sl.Policy, float]] = [
+    cases: list[tuple[str, sl.extend.Policy, float]] = [
         ("sigma x 1/2", sl.Stakes(), 0.5),
         ("sigma x 2", sl.Stakes(), 2.0),
         ("estimated", sl.Stakes(noise="estimated"), 1.0),

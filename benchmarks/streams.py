@@ -54,12 +54,12 @@ OTHERS = [*PACKAGES, "numpy"]
 class Live(Learner):
     """A session."""
 
-    def __init__(self, size: Size, policy: sl.Policy) -> None:
-        stream = sl.stream(size.d, most=size.k)
+    def __init__(self, size: Size, policy: sl.extend.Policy) -> None:
+        stream = sl.stream(size.d, max_arms=size.k)
         self.session = sl.Session(stream, policy, noise_std=NOISE_STD, seed=size.seed)
 
     def ask(self, features: Array) -> int:
-        self.decision = self.session.ask(actions=features)
+        self.decision = self.session.ask(options=features)
         return self.decision.arm
 
     def tell(self, arm: int, reward: float) -> None:
@@ -91,7 +91,7 @@ class Kernels(Learner):
     There is none of the bookkeeping of a session.
     """
 
-    def __init__(self, size: Size, policy: sl.Policy) -> None:
+    def __init__(self, size: Size, policy: sl.extend.Policy) -> None:
         self.state = policy.start(stream_model(size.k, size.d, NOISE_STD))
         self.clock = clock_at(1)
         self.rng = np.random.default_rng(size.seed)
@@ -112,11 +112,11 @@ class Kernels(Learner):
         self.clock = tick(self.clock)
 
 
-def _ours(policy: sl.Policy) -> Callable[[Size], Learner]:
+def _ours(policy: sl.extend.Policy) -> Callable[[Size], Learner]:
     return lambda size: Live(size, policy)
 
 
-def _kernels(policy: sl.Policy) -> Callable[[Size], Learner]:
+def _kernels(policy: sl.extend.Policy) -> Callable[[Size], Learner]:
     return lambda size: Kernels(size, policy)
 
 

@@ -25,7 +25,7 @@ THETA = [0.075, 0.02, 0.015, 0.01]  # grand mean, then the effect of the first l
 SIGMAS = (0.5, 0.3)
 LOG_LOG = sl.LogLog()
 SMALL = sl.LogDet(norm_bound=0.2)  # for rates known to be below 20 %
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "Stakes": sl.Stakes(),
     "Stakes, deterministic": sl.Stakes(randomised=False),
     "Stakes, noise estimated": sl.Stakes(noise="estimated"),

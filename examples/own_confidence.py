@@ -16,14 +16,14 @@ class PlainLog(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Log(sl.ConfidenceRule):
+class Log(sl.extend.ConfidenceRule):
     """Configuration of this coefficient: ``build`` makes the tuple for one problem."""
 
     def build(self, d: int, noise_std: float, regulariser: float) -> PlainLog:
         return PlainLog(noise_std**2)
 
 
-sl.register_confidence(
+sl.extend.register_confidence(
     PlainLog,
     local=lambda rule, log_det, s: rule.variance * (1.0 + 2.0 * math.log(s)),
     overall=lambda rule, log_det, log_t: rule.variance * (1.0 + 2.0 * log_t),
@@ -36,7 +36,7 @@ class Laplace(NamedTuple):
     std: float
 
 
-@sl.register_noise(Laplace)
+@sl.extend.register_noise(Laplace)
 def draw_laplace(noise: Laplace, mean: float, rng: np.random.Generator) -> float:
     return float(rng.laplace(mean, noise.std / math.sqrt(2.0)))
 

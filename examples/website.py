@@ -19,7 +19,7 @@ EFFECTS = {
 CLICKS = sl.problems.BernoulliNoise(0.3)  # 0 or 1; 0.3 is near their standard deviation
 
 
-def plan(policy: sl.Policy, runs: int) -> sl.Plan:
+def plan(policy: sl.extend.Policy, runs: int) -> sl.types.Plan:
     """Simulate a session with this policy, which learns how much the clicks vary."""
     return sl.plan(
         PAGES,

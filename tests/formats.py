@@ -171,7 +171,7 @@ def use(service: Service) -> None:
         if i == 3:
             assert service("PUT", f"{address}/reward?amend=1", {"reward": 0}, "k").status == 200
         if i == 4:
-            assert service("PUT", f"{address}/missing").status == 200
+            assert service("PUT", f"{address}/give-up").status == 200
     for _ in range(2):
         made = service("POST", f"{words}/decisions", {"activate": False}).body
         assert service("PUT", f"/v1/decisions/{made['id']}/activation").status == 200

@@ -67,7 +67,7 @@ class Restless(Policy):
         return True
 
     @property
-    def supports(self) -> sl.Supports:
+    def supports(self) -> sl.extend.Supports:
         return self.inner.supports
 
     def start(self, model: Model) -> RestlessState:
@@ -137,7 +137,7 @@ def update_stubborn(state: StubbornState, clock: Clock, arm: int, reward: float)
 register_policy(StubbornState, choose=choose_stubborn, update=update_stubborn)
 
 
-def arms_played(run: sl.Run) -> NDArray[np.int64]:
+def arms_played(run: sl.types.Trajectory) -> NDArray[np.int64]:
     """Sequence of arms of a run that was recorded after every round."""
     pulls = np.vstack([np.zeros(run.pulls.shape[1]), run.pulls])
     played: NDArray[np.int64] = np.diff(pulls, axis=0).argmax(axis=1)

@@ -63,7 +63,7 @@ def is_thorough(name: str, is_slow: bool) -> bool:
     return not is_slow and name.startswith(_INTERPRETED) and not name.startswith(TIES)
 
 
-def standing_in(policies: Iterable[tuple[Any, sl.Policy]]) -> list[Any]:
+def standing_in(policies: Iterable[tuple[Any, sl.extend.Policy]]) -> list[Any]:
     """Parameters of a test of compiled policies; the compiled run has one of each class.
 
     Parameters

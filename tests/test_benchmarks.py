@@ -41,7 +41,7 @@ def assert_alike(ours: list[tuple[float, int]], plain: list[tuple[float, int]]) 
 
 
 def played(
-    problem: sl.LinearBandit, policy: sl.Policy, rounds: int, seed: int
+    problem: sl.LinearBandit, policy: sl.extend.Policy, rounds: int, seed: int
 ) -> tuple[float, int]:
     run = sl.simulate(problem, policy, rounds, seed, [rounds])
     return float(run.regret[-1]), int(run.explorations[-1])

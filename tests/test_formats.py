@@ -79,7 +79,7 @@ def test_every_policy_has_a_saved_session() -> None:
 
 
 @pytest.mark.parametrize("policy", [None, sl.LinUCB()], ids=["alone", "with its arguments"])
-def test_a_journal_is_replayed(folder: Path, policy: sl.Policy | None) -> None:
+def test_a_journal_is_replayed(folder: Path, policy: sl.extend.Policy | None) -> None:
     wanted = expected(folder)["journal.db"]
     arguments: tuple[Any, ...] = () if policy is None else (formats.FEATURES, policy, 0.5, 1)
     with sl.Session.open(folder / "journal.db", *arguments) as session:

@@ -82,16 +82,16 @@ COUNTS: Any = {
     "curvature": overdispersed_curvature,
     "draw": overdispersed_count,
 }
-sl.register_likelihood(NegativeBinomial, **COUNTS)
+sl.extend.register_likelihood(NegativeBinomial, **COUNTS)
 compiled: Any = {name: numba.njit(each) for name, each in COUNTS.items()}
-sl.register_likelihood(FastNegativeBinomial, **compiled)
-sl.register_likelihood(
+sl.extend.register_likelihood(FastNegativeBinomial, **compiled)
+sl.extend.register_likelihood(
     Exponential, mean=log_mean, slope=waiting_slope, curvature=waiting_curvature, draw=waiting_time
 )
 
 
 @dataclass(frozen=True)
-class Own(sl.Likelihood):
+class Own(sl.extend.Likelihood):
     likelihood: Any
 
     @property
@@ -226,7 +226,7 @@ def test_estimates_and_nearest_alternatives_are_those_of_single_rewards(name: st
 @pytest.mark.parametrize(
     "policy", [sl.IDS(), sl.Stakes(), sl.LinUCB()], ids=["IDS", "Stakes", "LinUCB"]
 )
-def test_policies_learn_which_arm_is_best(name: str, policy: sl.Policy) -> None:
+def test_policies_learn_which_arm_is_best(name: str, policy: sl.extend.Policy) -> None:
     problem = bandit(name)
     assert is_interpreted(problem, policy)
     run = sl.simulate(problem, policy, 150, seed=2, checkpoints=[30, 150])
@@ -236,7 +236,7 @@ def test_policies_learn_which_arm_is_best(name: str, policy: sl.Policy) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.Stakes()], ids=["IDS", "Stakes"])
-def test_compiled_or_plain_the_run_is_the_same(policy: sl.Policy) -> None:
+def test_compiled_or_plain_the_run_is_the_same(policy: sl.extend.Policy) -> None:
     fast = sl.LinearBandit(X, THETA, rewards=Own(FastNegativeBinomial()))
     assert not is_interpreted(fast, policy)
     runs = [sl.simulate(problem, policy, 60, seed=3) for problem in (bandit("counts"), fast)]
@@ -247,7 +247,7 @@ def test_compiled_or_plain_the_run_is_the_same(policy: sl.Policy) -> None:
 
 @every_own
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.Stakes()], ids=["IDS", "Stakes"])
-def test_sessions_estimate_means(name: str, policy: sl.Policy) -> None:
+def test_sessions_estimate_means(name: str, policy: sl.extend.Policy) -> None:
     session = sl.Session(X, policy, rewards=Own(OWN[name]), seed=1)
     means, rng = bandit(name).means, np.random.default_rng(7)
     told: list[list[float]] = [[] for _ in X]

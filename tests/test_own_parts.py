@@ -24,8 +24,8 @@ class PlainValues(NamedTuple):
     code: int = 0
 
 
-@sl.register_gaps("plain value", PlainValues())
-def plain_values(rule: PlainValues, round_: sl.Round, gaps: Array) -> None:
+@sl.extend.register_gaps("plain value", PlainValues())
+def plain_values(rule: PlainValues, round_: sl.extend.Round, gaps: Array) -> None:
     arms, ucb = round_.estimate.arms, round_.ucb_arm
     highest = arms.means[ucb] + math.sqrt(round_.beta * max(arms.squared_widths[ucb], 0.0))
     gaps[:] = highest - arms.means
@@ -35,8 +35,8 @@ class PlainLogDet(NamedTuple):
     code: int = 0
 
 
-@sl.register_information("plain log-det", PlainLogDet())
-def plain_log_det(rule: PlainLogDet, round_: sl.Round, gains: Array) -> None:
+@sl.extend.register_information("plain log-det", PlainLogDet())
+def plain_log_det(rule: PlainLogDet, round_: sl.extend.Round, gains: Array) -> None:
     for x in range(len(gains)):
         gains[x] = math.log1p(max(round_.estimate.arms.seen_widths[x], 0.0))
 
@@ -45,7 +45,7 @@ class FastLogDet(NamedTuple):
     code: int = 0
 
 
-sl.register_information("fast log-det", FastLogDet())(numba.njit(plain_log_det))
+sl.extend.register_information("fast log-det", FastLogDet())(numba.njit(plain_log_det))
 
 
 class PlainBeta(NamedTuple):
@@ -62,11 +62,11 @@ def _plain_local_beta(rule: PlainBeta, log_det: float, s: int) -> float:
     return _plain_beta(rule, log_det, math.log(s))
 
 
-sl.register_confidence(PlainBeta, local=_plain_local_beta, overall=_plain_beta)
+sl.extend.register_confidence(PlainBeta, local=_plain_local_beta, overall=_plain_beta)
 
 
 @dataclass(frozen=True)
-class PlainLogLog(sl.ConfidenceRule):
+class PlainLogLog(sl.extend.ConfidenceRule):
     def build(self, d: int, noise_std: float, regulariser: float) -> PlainBeta:
         return PlainBeta(noise_std**2, float(d))
 
@@ -75,7 +75,7 @@ class PlainGaussian(NamedTuple):
     std: float
 
 
-@sl.register_noise(PlainGaussian)
+@sl.extend.register_noise(PlainGaussian)
 def draw_plain(noise: PlainGaussian, mean: float, rng: np.random.Generator) -> float:
     return mean + noise.std * rng.standard_normal()
 
@@ -132,15 +132,15 @@ class NotingState(NamedTuple):
     open: list[int]
 
 
-class Noting(sl.Policy):
+class Noting(sl.extend.Policy):
     """Plays arm 0, and keeps the rounds of open outcomes."""
 
-    def start(self, model: sl.Model) -> NotingState:
+    def start(self, model: sl.extend.Model) -> NotingState:
         return NotingState([])
 
 
-def choose_noting(state: NotingState, clock: Clock, offer: Any, rng: Any) -> sl.Choice:
-    return sl.Choice(0, 1.0, clock)
+def choose_noting(state: NotingState, clock: Clock, offer: Any, rng: Any) -> sl.extend.Choice:
+    return sl.extend.Choice(0, 1.0, clock)
 
 
 def update_noting(state: NotingState, clock: Clock, arm: int, outcome: float) -> None:
@@ -151,7 +151,9 @@ def decided_noting(state: NotingState, clock: Clock, arm: int) -> None:
     state.open.append(int(clock.t))
 
 
-sl.register_policy(NotingState, choose=choose_noting, update=update_noting, decided=decided_noting)
+sl.extend.register_policy(
+    NotingState, choose=choose_noting, update=update_noting, decided=decided_noting
+)
 
 
 def test_a_policy_hears_of_open_decisions_and_of_the_round_of_an_outcome() -> None:
@@ -176,7 +178,7 @@ class FastBadGain(BadGain):
     pass
 
 
-def write_gains(rule: Any, round_: sl.Round, gains: Array) -> None:
+def write_gains(rule: Any, round_: sl.extend.Round, gains: Array) -> None:
     for x in range(len(gains)):
         late = round_.estimate.learned.rounds[0] >= 3
         gains[x] = rule.bad[0] if x == 1 and late else 1.0
@@ -226,7 +228,7 @@ BAD_REWARD = math.nan  # a constant of compiled code
 
 
 @dataclass(frozen=True)
-class BadRule(sl.ConfidenceRule):
+class BadRule(sl.extend.ConfidenceRule):
     kind: type
 
     def build(self, d: int, noise_std: float, regulariser: float) -> Any:
@@ -237,11 +239,13 @@ for prefix, kinds, decorate in (
     ("plain", (BadGain, BadGaps, BadBeta, BadNoise), lambda function: function),
     ("fast", (FastBadGain, FastBadGaps, FastBadBeta, FastBadNoise), numba.njit),
 ):
-    sl.register_information(f"{prefix} bad", kinds[0](BAD))(decorate(write_gains))
-    sl.register_gaps(f"{prefix} bad", kinds[1](BAD))(decorate(write_gains))
+    sl.extend.register_information(f"{prefix} bad", kinds[0](BAD))(decorate(write_gains))
+    sl.extend.register_gaps(f"{prefix} bad", kinds[1](BAD))(decorate(write_gains))
     betas = {"local": local_beta, "overall": overall_beta, "settled": settled}
-    sl.register_confidence(kinds[2], **{name: decorate(each) for name, each in betas.items()})
-    sl.register_noise(kinds[3])(decorate(draw_bad))
+    sl.extend.register_confidence(
+        kinds[2], **{name: decorate(each) for name, each in betas.items()}
+    )
+    sl.extend.register_noise(kinds[3])(decorate(draw_bad))
 
 FAULTS = [(math.nan, "nan"), (-1.0, "a negative number"), (math.inf, "inf")]
 SPEEDS = ["plain", pytest.param("fast", marks=pytest.mark.slow)]
@@ -299,7 +303,7 @@ def draw_own(source: OwnSource, rng: np.random.Generator, rows: Array, means: Ar
 )
 def test_what_is_no_set_of_new_arms_is_refused(source: OwnSource, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        sl.simulate(StreamBandit(source, most=3, d=1), sl.LinUCB(), 10)
+        sl.simulate(StreamBandit(source, max_arms=3, d=1), sl.LinUCB(), 10)
 
 
 @pytest.mark.parametrize("prefix", SPEEDS)

@@ -27,7 +27,7 @@ DATA = Path(__file__).parent / "data" / "recorded_runs.json"
 # sigma^2 / S^2 of the problems below, for S = 1
 MATCHED = math.sqrt(0.1) ** 2
 
-CONFIGURATIONS: dict[str, sl.Policy] = {
+CONFIGURATIONS: dict[str, sl.extend.Policy] = {
     "BayesianIDS": sl.BayesianIDS(samples=500),
     "BayesianIDS mi exact": sl.BayesianIDS(
         samples=200, information="mutual-information", sampling="exact"

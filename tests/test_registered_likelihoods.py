@@ -78,14 +78,14 @@ FORMULAS: Any = {
     "divergence": divergence,
     "excess": excess,
 }
-sl.register_likelihood(Samplerless, **FORMULAS)
-sl.register_likelihood(PlainBinomial, **FORMULAS, draw=sample)
+sl.extend.register_likelihood(Samplerless, **FORMULAS)
+sl.extend.register_likelihood(PlainBinomial, **FORMULAS, draw=sample)
 COMPILED: Any = {name: numba.njit(each) for name, each in {**FORMULAS, "draw": sample}.items()}
-sl.register_likelihood(FastBinomial, **COMPILED)
+sl.extend.register_likelihood(FastBinomial, **COMPILED)
 
 
 @dataclass(frozen=True)
-class Own(sl.Likelihood):
+class Own(sl.extend.Likelihood):
     kind: Any
 
     @property
@@ -110,7 +110,7 @@ def test_rewards_have_the_variance_of_their_likelihood() -> None:
 
 
 @pytest.mark.parametrize("policy", TAKING, ids=str)
-def test_a_likelihood_in_plain_python_runs_interpreted(policy: sl.Policy) -> None:
+def test_a_likelihood_in_plain_python_runs_interpreted(policy: sl.extend.Policy) -> None:
     problem = bandit(PlainBinomial)
     assert is_interpreted(problem, policy)
     assert sl.simulate(problem, policy, 30).t[-1] == 30
@@ -159,13 +159,13 @@ def test_a_family_with_a_likelihood_of_the_library_has_its_rewards() -> None:
 
 def test_a_likelihood_that_returns_no_numbers_is_refused() -> None:
     wrong: Any = {**FORMULAS, "curvature": lambda likelihood, m, v: math.nan}
-    sl.register_likelihood(Wrong, **wrong, draw=sample)
+    sl.extend.register_likelihood(Wrong, **wrong, draw=sample)
     with pytest.raises(ValueError, match="the curvature of Wrong must be a number >= 0, got nan"):
         sl.simulate(bandit(Wrong), sl.LinUCB(), 10)
-    sl.register_likelihood(Wrong, **FORMULAS, draw=lambda likelihood, mean, rng: math.nan)
+    sl.extend.register_likelihood(Wrong, **FORMULAS, draw=lambda likelihood, mean, rng: math.nan)
     with pytest.raises(ValueError, match=r"drawn by the likelihood of Wrong must be a .*, got nan"):
         sl.simulate(bandit(Wrong), sl.LinUCB(), 10)
     wrong = {**FORMULAS, "mean": lambda likelihood, u: math.nan}
-    sl.register_likelihood(Wrong, **wrong)
+    sl.extend.register_likelihood(Wrong, **wrong)
     with pytest.raises(ValueError, match=r"mean rewards of .* must be finite, got"):
         bandit(Wrong)

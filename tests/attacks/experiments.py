@@ -118,7 +118,7 @@ def _numbers() -> list[Attack]:
         accepted("a seed of 400 digits", lambda: small(seed=10**400)),
         accepted("numpy integers", lambda: small(replications=np.int64(2), seed=np.int32(1))),
         accepted("any horizon", lambda: small(policies=[sl.IDS()], horizon=10**1000)),
-        accepted("a thousand replications", lambda: small(replications=1000).plan),
+        accepted("a thousand replications", lambda: small(replications=1000).grid),
     ]
 
 

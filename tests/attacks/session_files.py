@@ -19,7 +19,7 @@ __all__ = ["ATTACKS", "STATES", "played"]
 
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]]
 
-POLICIES: dict[str, Callable[[], sl.Policy]] = {
+POLICIES: dict[str, Callable[[], sl.extend.Policy]] = {
     "IDS": sl.IDS,
     "IDS with levels": sl.IDS,
     "LinUCB": sl.LinUCB,
@@ -250,7 +250,7 @@ CONTENTS: dict[str, tuple[str, Any]] = {
     "another class of policy": ("policy", {"type": "LinUCB"}),
     "noise beyond": ("noise_std", 1e300),
     "a negative seed": ("seed", -3),
-    "a floor above one": ("floor", 2.0),
+    "a floor above one": ("min_probability", 2.0),
     "counts of texts": ("counts", ["a", 0, 0, 0]),
     "negative counts": ("counts", [-1, 0, 0, 0]),
     "an option retired that is none": ("retired", [7]),

@@ -81,7 +81,7 @@ def _constructor() -> list[Attack]:
     return [
         *each(
             "features",
-            lambda value: session(actions=value),
+            lambda value: session(options=value),
             FEATURES,
             "features",
             without=["generator", "dictionary"],  # which can be used once only, and names options
@@ -157,7 +157,7 @@ def _contexts() -> list[Attack]:
 
 
 def _ask_among(actions: Any) -> object:
-    return sl.Session(sl.stream(2, 5), sl.LinUCB()).ask(actions=actions)
+    return sl.Session(sl.stream(2, 5), sl.LinUCB()).ask(options=actions)
 
 
 def _streams() -> list[Attack]:
@@ -178,7 +178,7 @@ def _streams() -> list[Attack]:
 
 def _tell_winner(told: Any) -> None:
     """Tell a duel with one open decision; it must not change by what it refuses."""
-    asked = session(actions=sl.duel({"A": [1.0, 0.0], "B": [0.0, 1.0]}), policy=sl.IDS())
+    asked = session(options=sl.duel({"A": [1.0, 0.0], "B": [0.0, 1.0]}), policy=sl.IDS())
     decision = asked.ask()
     assert decision.pair == ("A", "B")
     try:
@@ -236,8 +236,8 @@ def _tell() -> list[Attack]:
 
 def _others() -> list[Attack]:
     return [
-        *each("give_up", lambda value: session().give_up(value), NO_INTEGERS, "before"),
-        refused("give_up: zero", lambda: session().give_up(0), "before", "0"),
+        *each("give_up", lambda value: session().give_up(before=value), NO_INTEGERS, "before"),
+        refused("give_up: zero", lambda: session().give_up(before=0), "before", "0"),
         refused("save: none", lambda: session().save(None), "path", "None"),  # type: ignore[arg-type]
         refused("save: number", lambda: session().save(5), "path", "5"),  # type: ignore[arg-type]
         refused("save: list", lambda: session().save(["x"]), "path", "['x']"),  # type: ignore[arg-type]

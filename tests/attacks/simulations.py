@@ -24,11 +24,11 @@ WORLD = sl.problems.large_gaps()
 LAZY = Stubborn(0)  # plain Python: nothing is compiled for it
 
 
-def simulate(**changes: Any) -> sl.Run:
+def simulate(**changes: Any) -> sl.types.Trajectory:
     return sl.simulate(**{"problem": WORLD, "policy": LAZY, "horizon": 20} | changes)  # type: ignore[arg-type]
 
 
-def _sampled(value: Any) -> sl.Run:
+def _sampled(value: Any) -> sl.types.Trajectory:
     world = sl.LinearBandit(np.eye(2), [1.0, 0.0], noise=Sampler(lambda mean, rng: value, 1.0))
     return simulate(problem=world, policy=EpsilonGreedy())
 

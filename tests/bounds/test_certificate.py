@@ -21,7 +21,7 @@ seeds = st.integers(0, 10**6)
 ROUNDING = 1e-9  # far above that of the certificate, far below what corruption does
 
 
-def random_bound(seed: int, within: bool) -> sl.LowerBound:
+def random_bound(seed: int, within: bool) -> sl.types.LowerBound:
     """Bound of a problem with c* > 0, known by cutting planes or in closed form to be right."""
     rng = np.random.default_rng(seed)
     k, d = int(rng.integers(3, 8)), int(rng.integers(2, 4))

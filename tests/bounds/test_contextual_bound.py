@@ -35,7 +35,7 @@ def random_sets(seed: int, contexts: int, d: int) -> tuple[list[Array], Array]:
     return [rng.standard_normal((k, d)) for k in sizes], rng.standard_normal(d)
 
 
-def checked(problem: sl.LinearBandit | sl.ContextualBandit) -> sl.LowerBound:
+def checked(problem: sl.LinearBandit | sl.ContextualBandit) -> sl.types.LowerBound:
     bound = sl.lower_bound(problem)
     assert bound.converged
     assert bound.verify() == (bound.lower, bound.upper)

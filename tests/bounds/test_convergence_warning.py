@@ -42,7 +42,9 @@ SETTINGS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_setting_warns(setting: str) -> None:
-    with pytest.warns(sl.ConvergenceWarning, match="more than the tolerance 1.0e-18") as caught:
+    with pytest.warns(
+        sl.types.ConvergenceWarning, match="more than the tolerance 1.0e-18"
+    ) as caught:
         bound = SETTINGS[setting]()
     assert not bound.converged
     assert len(caught) == 1
@@ -50,9 +52,9 @@ def test_every_setting_warns(setting: str) -> None:
 
 
 def test_a_bound_at_a_horizon_warns() -> None:
-    with pytest.warns(sl.ConvergenceWarning, match=r"bracket of c\*"):
+    with pytest.warns(sl.types.ConvergenceWarning, match=r"bracket of c\*"):
         bound = SETTINGS["bandit"]()
-    with pytest.warns(sl.ConvergenceWarning, match=r"bracket of V\(n\) .*1.0e-18") as caught:
+    with pytest.warns(sl.types.ConvergenceWarning, match=r"bracket of V\(n\) .*1.0e-18") as caught:
         at = bound.at(1000)
     assert not at.converged
     assert caught[0].filename == __file__
@@ -69,7 +71,7 @@ def extreme_rates() -> sl.LinearBandit:
 
 def test_clicks_at_extreme_rates_say_what_was_reached(tmp_path: Path) -> None:
     """The value used to be returned without a warning for a bracket several % wide."""
-    with pytest.warns(sl.ConvergenceWarning) as caught:
+    with pytest.warns(sl.types.ConvergenceWarning) as caught:
         bound = sl.lower_bound(extreme_rates())
     assert bound.gap > 1e-3
     message = str(caught[0].message)
@@ -90,14 +92,16 @@ def test_rates_beyond_the_numbers_warn_once_and_of_nothing_else() -> None:
                 bound = sl.lower_bound(problem)
             except ValueError:  # equal means, refused in a sentence
                 continue
-        assert [one.category for one in caught] == [sl.ConvergenceWarning] * (not bound.converged)
+        assert [one.category for one in caught] == [sl.types.ConvergenceWarning] * (
+            not bound.converged
+        )
 
 
 def test_no_warning_where_both_sides_agree() -> None:
     for sides in ((1.0, 1.0), (1.0, 1.0 + 1e-9), (0.0, 0.0), (np.inf, np.inf), (1.1, 1.0)):
         warn_if_wide("c*", Bracket(*sides), 1e-8)
     for sides in ((1.0, 2.0), (1.0, np.inf), (np.nan, 1.0), (0.0, 1.0)):
-        with pytest.warns(sl.ConvergenceWarning):
+        with pytest.warns(sl.types.ConvergenceWarning):
             warn_if_wide("c*", Bracket(*sides), 1e-8)
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
 seeds = st.integers(0, 10**6)
 
 
-def bound_of(game: Game, **settings: Any) -> sl.LowerBound:
+def bound_of(game: Game, **settings: Any) -> sl.types.LowerBound:
     bound = sl.lower_bound(sl.LinearGame(*game, **settings))
     assert bound.verify() == (bound.lower, bound.upper)
     assert bound.converged, bound

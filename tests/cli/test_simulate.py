@@ -91,7 +91,7 @@ def test_json_has_no_infinities_and_no_large_integers(tmp_path: Path) -> None:
         ("f=e4:horizon=1e6", "f", sl.E4(horizon=10**6)),
     ],
 )
-def test_policies_as_texts(text: str, label: str, policy: sl.Policy) -> None:
+def test_policies_as_texts(text: str, label: str, policy: sl.extend.Policy) -> None:
     assert parse_policies([text]) == {label: policy}
 
 

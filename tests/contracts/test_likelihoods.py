@@ -88,7 +88,7 @@ STREAMS = {
 @without_compilation
 @every_policy
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_round_is_played_whatever_the_likelihood(policy: sl.Policy, name: str) -> None:
+def test_every_round_is_played_whatever_the_likelihood(policy: sl.extend.Policy, name: str) -> None:
     run = sl.simulate(PROBLEMS[name], policy, 60, seed=1, checkpoints=[1, 10, 60])
     assert run.pulls.sum(axis=1).tolist() == [1, 10, 60]
     assert np.isfinite(run.regret).all()
@@ -98,7 +98,7 @@ def test_every_round_is_played_whatever_the_likelihood(policy: sl.Policy, name: 
 @without_compilation
 @every_policy
 @pytest.mark.parametrize("name", STREAMS)
-def test_every_round_of_a_stream_is_played(policy: sl.Policy, name: str) -> None:
+def test_every_round_of_a_stream_is_played(policy: sl.extend.Policy, name: str) -> None:
     if not policy.supports.streams:
         with pytest.raises(ValueError, match="needs arms that come again"):
             sl.simulate(STREAMS[name], policy, 1, seed=1)
@@ -118,7 +118,7 @@ COMPILED = [TAKING[0], TAKING[3], TAKING[5], TAKING[11], TAKING[12]]
     [*COMPILED[:2], *(pytest.param(policy, marks=thorough) for policy in COMPILED[2:])],
     ids=str,
 )
-def test_regret_is_sublinear(policy: sl.Policy) -> None:
+def test_regret_is_sublinear(policy: sl.extend.Policy) -> None:
     """The last 90 % of the rounds cost less per round than the first 10 %, on average."""
     n = 5000
     runs = [sl.simulate(PROBLEMS["clicks"], policy, n, seed, [n // 10, n]) for seed in range(10)]
@@ -129,7 +129,7 @@ def test_regret_is_sublinear(policy: sl.Policy) -> None:
 @thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [TAKING[3], TAKING[5]], ids=str)
-def test_regret_on_a_stream_of_clicks_is_sublinear(policy: sl.Policy) -> None:
+def test_regret_on_a_stream_of_clicks_is_sublinear(policy: sl.extend.Policy) -> None:
     n = 5000
     runs = [sl.simulate(STREAMS["clicks"], policy, n, seed, [n // 10, n]) for seed in range(10)]
     early, final = np.mean([run.regret for run in runs], axis=0)
@@ -138,7 +138,7 @@ def test_regret_on_a_stream_of_clicks_is_sublinear(policy: sl.Policy) -> None:
 
 @without_compilation
 @every_policy
-def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) -> None:
+def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.extend.Policy) -> None:
     problem = PROBLEMS["clicks"]
     state, rng = policy.start(problem.model), np.random.default_rng(0)
     for t in range(1, 25):

@@ -115,7 +115,9 @@ PROBLEMS = {
 
 @every_policy
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_round_is_played_on_every_kind_of_problem(policy: sl.Policy, name: str) -> None:
+def test_every_round_is_played_on_every_kind_of_problem(
+    policy: sl.extend.Policy, name: str
+) -> None:
     problem = PROBLEMS[name]
     run = sl.simulate(problem, policy, 300, seed=1, checkpoints=[1, 10, 100, 300])
     assert run.pulls.sum(axis=1).tolist() == [1, 10, 100, 300]
@@ -128,7 +130,7 @@ def test_every_round_is_played_on_every_kind_of_problem(policy: sl.Policy, name:
 
 @pytest.mark.parametrize("policy", standing_in((one, one) for one in CONFIGURATIONS))
 @pytest.mark.slow
-def test_regret_is_sublinear(policy: sl.Policy) -> None:
+def test_regret_is_sublinear(policy: sl.extend.Policy) -> None:
     """The last 90 % of the rounds cost less per round than the first 10 %, on average."""
     problem = PROBLEMS["plain"]
     n = 20_000 if isinstance(policy, sl.GCB) else 2000  # GCB sweeps for thousands of rounds here
@@ -139,7 +141,7 @@ def test_regret_is_sublinear(policy: sl.Policy) -> None:
 
 @without_compilation
 @every_small_policy
-def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) -> None:
+def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.extend.Policy) -> None:
     problem = PROBLEMS["plain"]
     state = policy.start(problem.model)
     decisions, noise = streams(0)
@@ -161,7 +163,7 @@ def test_choices_are_well_formed_and_asking_does_not_learn(policy: sl.Policy) ->
 
 @without_compilation
 @every_small_policy
-def test_stated_probabilities_are_those_of_the_draws(policy: sl.Policy) -> None:
+def test_stated_probabilities_are_those_of_the_draws(policy: sl.extend.Policy) -> None:
     """Inverse probabilities average to one per possible arm: within 4 standard errors."""
     problem = PROBLEMS["plain"]
     state = policy.start(problem.model)
@@ -181,7 +183,7 @@ def test_stated_probabilities_are_those_of_the_draws(policy: sl.Policy) -> None:
 
 
 @every_policy
-def test_configurations_are_frozen_values(policy: sl.Policy) -> None:
+def test_configurations_are_frozen_values(policy: sl.extend.Policy) -> None:
     assert policy == build(describe(policy))
     assert hash(policy) == hash(build(describe(policy)))
     assert pickle.loads(pickle.dumps(policy)) == policy
@@ -191,7 +193,7 @@ def test_configurations_are_frozen_values(policy: sl.Policy) -> None:
 
 @every_policy
 @pytest.mark.slow
-def test_policies_of_the_library_are_compiled(policy: sl.Policy) -> None:
+def test_policies_of_the_library_are_compiled(policy: sl.extend.Policy) -> None:
     state = policy.start(bandit_model(np.eye(2), 1.0))
     assert registered(state).compiled
     assert all(type(state) in function.kernels for function in (choose, update, inspect))
@@ -320,7 +322,7 @@ def size_of(state: Any) -> int:
 
 
 @every_policy
-def test_memory_is_of_order_kd_and_d_squared(policy: sl.Policy) -> None:
+def test_memory_is_of_order_kd_and_d_squared(policy: sl.extend.Policy) -> None:
     rng = np.random.default_rng(0)
     few, many = (
         size_of(policy.start(bandit_model(rng.standard_normal((k, 3))))) for k in (80, 240)

@@ -81,24 +81,26 @@ def test_shares() -> None:
         shares("x", np.zeros(2))
 
 
-def played(policy: sl.Policy, actions: Any, noise: Any, rounds: int, late: int) -> sl.Session:
+def played(
+    policy: sl.extend.Policy, actions: Any, noise: Any, rounds: int, late: int
+) -> sl.Session:
     """A session whose rewards come late, and not all of them."""
     session = sl.Session(actions, policy, noise, seed=3)
     rng = np.random.default_rng(5)
     theta = rng.standard_normal(np.shape(actions)[1])
-    open_: list[sl.Decision] = []
+    open_: list[sl.types.Decision] = []
     for _ in range(rounds):
         open_.append(session.ask())
         if len(open_) > late:
             decision = open_.pop(int(rng.integers(len(open_))))
-            mean = float(decision.action @ theta)
+            mean = float(decision.features @ theta)
             session.tell(decision.id, mean + np.max(noise) * rng.standard_normal())
     return session
 
 
 @without_compilation
 @pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
-def test_every_session_is_consistent(policy: sl.Policy) -> None:
+def test_every_session_is_consistent(policy: sl.extend.Policy) -> None:
     rng = np.random.default_rng(1)
     plane = rng.standard_normal((5, 2))
     flat = np.hstack([plane, plane[:, :1]])  # arms that do not span

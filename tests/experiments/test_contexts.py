@@ -79,7 +79,7 @@ def test_the_lower_bound_stands_beside_the_results(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_policy_that_needs_fixed_arms_is_refused_before_any_work(
-    policy: sl.Policy, name: str
+    policy: sl.extend.Policy, name: str
 ) -> None:
     with pytest.raises(
         ValueError, match=f"^simple / mine: {name} needs the same arms in every round; this problem"

@@ -14,7 +14,7 @@ import sightline as sl
 from sightline.cli import app
 from sightline.experiments.block import Block, Task
 from sightline.experiments.run import execute
-from sightline.experiments.store import Store
+from sightline.experiments.store import ResultStore
 from tests.experiments.helpers import bits, storage_bits
 from tests.experiments.test_run import wait_for
 from tests.experiments.test_store import long
@@ -50,7 +50,7 @@ def test_a_killed_worker_changes_no_bit(cluster: Cluster, tmp_path: Path) -> Non
     file, workers = cluster
     experiment = long()
     expected = bits(sl.run(experiment))  # first, so that workers find the kernels compiled
-    store = Store.create(tmp_path / "store", experiment)
+    store = ResultStore.create(tmp_path / "store", experiment)
     count = []
 
     def kill_one(task: Task, block: Block | None) -> None:

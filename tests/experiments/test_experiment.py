@@ -206,6 +206,6 @@ def test_what_a_closure_does_cannot_be_described() -> None:
 
 
 @pytest.mark.parametrize("policy", CONFIGURATIONS, ids=str)
-def test_every_policy_of_the_library_survives_the_file(policy: sl.Policy) -> None:
+def test_every_policy_of_the_library_survives_the_file(policy: sl.extend.Policy) -> None:
     experiment = small(policies=[policy])
     assert sl.Experiment.from_toml(experiment.to_toml()) == experiment

@@ -168,7 +168,7 @@ def test_what_is_no_experiment_is_refused() -> None:
 def test_an_interrupt_stops_running_threads_and_keeps_what_is_done() -> None:
     """The last cell would take years; it stops as soon as the first block is there."""
     experiment = small(horizon=10**14, policies={"IDS": sl.IDS(), "LinUCB": sl.LinUCB()})
-    storage = Memory(experiment.plan)
+    storage = Memory(experiment.grid)
 
     def interrupt(task: Task, block: Block | None) -> None:
         if block is not None:
@@ -294,7 +294,7 @@ def test_memory_and_disk_hold_the_same(tmp_path: Path) -> None:
 
 def test_one_problem_in_many_blocks_is_one_curve() -> None:
     results = sl.run(small(problems={"eoo": EOO}, replications=40), executor=Recorder())
-    assert results.regret("eoo", "IDS").shape == (40, len(results.plan.rounds))
+    assert results.regret("eoo", "IDS").shape == (40, len(results.grid.rounds))
 
 
 @pytest.mark.slow

@@ -250,14 +250,14 @@ def test_every_flipped_bit_of_a_manifest_is_refused_or_changes_nothing(tmp_path:
     sl.run(experiment, tmp_path, Recorder())
     path = tmp_path / "manifest.json"
     content = path.read_bytes()
-    expected = store.Store.open(tmp_path)
+    expected = store.ResultStore.open(tmp_path)
     for position in range(len(content)):
         for bit in range(8):
             changed = bytearray(content)
             changed[position] ^= 1 << bit
             path.write_bytes(changed)
             try:
-                found = store.Store.open(tmp_path)
+                found = store.ResultStore.open(tmp_path)
             except ValueError as error:
                 assert str(error).startswith(f"{path} is not readable: ")  # noqa: PT017
             else:

@@ -8,17 +8,19 @@ from sightline.core.clock import clock_at
 from sightline.policies.base import choose, update
 from sightline.problems.base import Problem
 from sightline.simulation.loop import streams
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests.naive import Ints
 from tests.naive_allocation_policies import Record
 
 
-def every_round(problem: Problem, policy: sl.Policy, rounds: int, seed: int) -> Run:
+def every_round(problem: Problem, policy: sl.extend.Policy, rounds: int, seed: int) -> Trajectory:
     """Return a run recorded after each round."""
     return sl.simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 
-def assert_same_rounds(problem: Problem, policy: sl.Policy, seed: int, truth: Record) -> None:
+def assert_same_rounds(
+    problem: Problem, policy: sl.extend.Policy, seed: int, truth: Record
+) -> None:
     """Compare arms and explorations, round by round."""
     run = every_round(problem, policy, len(truth.arms), seed)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
@@ -28,7 +30,7 @@ def assert_same_rounds(problem: Problem, policy: sl.Policy, seed: int, truth: Re
 
 
 def arms_with_few_told(
-    problem: sl.LinearBandit, policy: sl.Policy, rounds: int, told_every: int, seed: int
+    problem: sl.LinearBandit, policy: sl.extend.Policy, rounds: int, told_every: int, seed: int
 ) -> Ints:
     """Return the arms of a policy that is told the reward of every so many rounds only."""
     state = policy.start(problem.model)

@@ -16,7 +16,7 @@ from sightline.problems.delays import NO_DELAY
 from sightline.problems.noise import register_noise
 from sightline.simulation.loop import _advance, loop_for, new_recorder, streams
 from sightline.simulation.pending import no_outcomes
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests.marks import thorough, without_compilation
 from tests.naive import Array
 
@@ -28,7 +28,7 @@ LEVELS = np.array([0.3, 0.05, 1.0, 0.2, 0.6])
 ROUNDS = 300
 
 
-def configured(name: str) -> sl.Policy:
+def configured(name: str) -> sl.extend.Policy:
     """Return a policy of the catalogue with its defaults."""
     cls = POLICIES[name]
     fields = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
@@ -37,7 +37,9 @@ def configured(name: str) -> sl.Policy:
     return cls(**({"horizon": ROUNDS} if "horizon" in fields else {}))
 
 
-def every_round(problem: sl.LinearBandit, policy: sl.Policy, rounds: int, seed: int) -> Run:
+def every_round(
+    problem: sl.LinearBandit, policy: sl.extend.Policy, rounds: int, seed: int
+) -> Trajectory:
     return sl.simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 
@@ -113,7 +115,7 @@ def compare_estimates(session: sl.Session, theta: Array, covariance: Array) -> N
     ],
     ids=lambda policy: type(policy).__name__,
 )
-def test_estimates_are_weighted_least_squares(policy: sl.Policy) -> None:
+def test_estimates_are_weighted_least_squares(policy: sl.extend.Policy) -> None:
     """An arm of noise sigma_x counts rho_x^2 = (sigma / sigma_x)^2 times."""
     session = sl.Session(ACTIONS, policy, LEVELS, seed=2, units="given")
     data = told(session, 200)

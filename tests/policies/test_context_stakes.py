@@ -38,7 +38,7 @@ def two_optimisms(rare: float) -> sl.ContextualBandit:
     return sl.ContextualBandit([first, second], [1.0, 0.0, 0.0], [1 - rare, rare], 0.3)
 
 
-def after(world: sl.ContextualBandit, rounds: int, seed: int, policy: sl.Policy) -> Any:
+def after(world: sl.ContextualBandit, rounds: int, seed: int, policy: sl.extend.Policy) -> Any:
     state = policy.start(world.model)
     decisions, noise = streams(seed)
     drawn = contexts_drawn(world.probabilities, context_stream(seed).random(rounds))

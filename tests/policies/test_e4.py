@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import E4, LinearBandit, Session, choose, inspect, simulate, update
+from sightline import E4, LinearBandit, Session, simulate
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, never
+from sightline.extend import choose, inspect, update
 from sightline.policies.e4 import E4State
 from sightline.problems import end_of_optimism, unit_sphere
 from sightline.simulation.loop import streams

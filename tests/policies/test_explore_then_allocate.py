@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import ExploreThenAllocate, LinearBandit, choose, inspect, simulate, update
+from sightline import ExploreThenAllocate, LinearBandit, simulate
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, never
+from sightline.extend import choose, inspect, update
 from sightline.policies.explore_then_allocate import ExploreThenAllocateState
 from sightline.problems import unit_sphere
 from sightline.simulation.loop import streams

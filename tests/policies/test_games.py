@@ -123,7 +123,7 @@ def test_maximum_information(game: Any, factor: float) -> None:
         assert_same_rounds(game, policy, seed, record)
 
 
-def assert_jumps_are_rounds(game: Any, policy: sl.Policy, rounds: int) -> None:
+def assert_jumps_are_rounds(game: Any, policy: sl.extend.Policy, rounds: int) -> None:
     jumping, walking = (every_round(game, each, rounds, 3) for each in (policy, Restless(policy)))
     assert identical(jumping, walking)
 
@@ -131,7 +131,7 @@ def assert_jumps_are_rounds(game: Any, policy: sl.Policy, rounds: int) -> None:
 @without_compilation
 @pytest.mark.parametrize("policy", COMMITTING, ids=str)
 @pytest.mark.parametrize("game", [*GAMES.values(), DUELING], ids=[*GAMES, "dueling"])
-def test_a_jump_equals_the_rounds_it_skips(game: Any, policy: sl.Policy) -> None:
+def test_a_jump_equals_the_rounds_it_skips(game: Any, policy: sl.extend.Policy) -> None:
     assert_jumps_are_rounds(game, policy, 500)
 
 
@@ -141,13 +141,13 @@ def test_a_jump_equals_the_rounds_it_skips(game: Any, policy: sl.Policy) -> None
     [GCB(), PEGE("logarithmic"), pytest.param(MaximumInformation(), marks=thorough)],
     ids=str,
 )
-def test_a_jump_equals_the_rounds_it_skips_for_long(policy: sl.Policy) -> None:
+def test_a_jump_equals_the_rounds_it_skips_for_long(policy: sl.extend.Policy) -> None:
     assert_jumps_are_rounds(ONE_NUMBER, policy, 30_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [GCB(), PEGE("logarithmic"), MaximumInformation()], ids=str)
-def test_commitments_carry_far(policy: sl.Policy) -> None:
+def test_commitments_carry_far(policy: sl.extend.Policy) -> None:
     run = sl.simulate(ONE_NUMBER, policy, 10**100, 1, [10**4, 10**20, 10**100])
     assert run.pulls[-1].argmax() == ONE_NUMBER.best
     assert run.explorations[-1] < 10**6
@@ -218,7 +218,7 @@ def test_sweeps_of_dueling_compare_all_neighbours() -> None:
 
 
 @pytest.mark.parametrize("policy", [GCB(), PEGE()], ids=str)
-def test_a_sweep_needs_something_to_see(policy: sl.Policy) -> None:
+def test_a_sweep_needs_something_to_see(policy: sl.extend.Policy) -> None:
     dark = LinearGame(np.eye(2), np.zeros((2, 2)), [1.0, 0.0])
     name = type(policy).__name__
     with pytest.raises(ValueError, match=f"{name} needs arms that show something"):
@@ -231,14 +231,14 @@ def test_a_sweep_needs_something_to_see(policy: sl.Policy) -> None:
     [MaximumInformation(), ThompsonSampling(), LinUCB(), sl.BayesianIDS(samples=100)],
     ids=str,
 )
-def test_games_in_the_dark_are_played(policy: sl.Policy, p: int) -> None:
+def test_games_in_the_dark_are_played(policy: sl.extend.Policy, p: int) -> None:
     dark = LinearGame(np.eye(2), np.zeros((2, p, 2)), [1.0, 0.0])
     run = sl.simulate(dark, policy, 50, 1)
     assert run.pulls[-1].sum() == 50
 
 
 @pytest.mark.parametrize("policy", COMMITTING, ids=str)
-def test_a_difference_that_nobody_sees(policy: sl.Policy) -> None:
+def test_a_difference_that_nobody_sees(policy: sl.extend.Policy) -> None:
     """Only theta_1 is seen: arms 1 and 2 cannot be told apart, and nothing breaks."""
     game = LinearGame(np.eye(3), [[1.0, 0, 0]] * 2 + [[0.0, 0, 0]], [0.1, 1.0, 0.5], 0.3)
     run = sl.simulate(game, policy, 500, 1)
@@ -247,7 +247,7 @@ def test_a_difference_that_nobody_sees(policy: sl.Policy) -> None:
 
 
 @pytest.mark.parametrize("policy", [GCB(), PEGE(), MaximumInformation()], ids=str)
-def test_contexts_and_streams_are_refused(policy: sl.Policy) -> None:
+def test_contexts_and_streams_are_refused(policy: sl.extend.Policy) -> None:
     with pytest.raises(ValueError, match="needs the same arms in every round"):
         sl.simulate(sl.ContextualBandit([np.eye(2), -np.eye(2)], [1.0, 0.0]), policy, 10)
     assert not policy.supports.streams
@@ -258,7 +258,7 @@ def test_contexts_and_streams_are_refused(policy: sl.Policy) -> None:
 
 @without_compilation
 @pytest.mark.parametrize("policy", [GCB(), PEGE("logarithmic")], ids=str)
-def test_the_wake_round_is_the_first_at_which_it_explores(policy: sl.Policy) -> None:
+def test_the_wake_round_is_the_first_at_which_it_explores(policy: sl.extend.Policy) -> None:
     state = policy.start(ONE_NUMBER.model)
     decisions, noise = streams(2)
     woken = 0
@@ -287,7 +287,7 @@ def test_the_wake_round_is_the_first_at_which_it_explores(policy: sl.Policy) -> 
 @pytest.mark.parametrize(
     ("policy", "then"), [(GCB(), [1, 1, 1, 2, 2, 2]), (PEGE(), [1, 2, 0, 1, 2])], ids=str
 )
-def test_late_outcomes_leave_sweeps_whole(policy: sl.Policy, then: list[int]) -> None:
+def test_late_outcomes_leave_sweeps_whole(policy: sl.extend.Policy, then: list[int]) -> None:
     """Three decisions at once play one member three times; the others catch up."""
     state = policy.start(DUELING.model)
     decisions, _ = streams(1)
@@ -305,14 +305,14 @@ def test_late_outcomes_leave_sweeps_whole(policy: sl.Policy, then: list[int]) ->
 # --- behaviour ------------------------------------------------------------------------------------
 
 
-def halves(game: LinearGame, policy: sl.Policy, n: int, seeds: int) -> Array:
+def halves(game: LinearGame, policy: sl.extend.Policy, n: int, seeds: int) -> Array:
     """Return regret at n / 2 and n, by seed."""
     return np.array([sl.simulate(game, policy, n, s, [n // 2, n]).regret for s in range(seeds)])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [ThompsonSampling(), LinUCB()], ids=str)
-def test_optimism_and_posterior_draws_learn_nothing_of_dueling(policy: sl.Policy) -> None:
+def test_optimism_and_posterior_draws_learn_nothing_of_dueling(policy: sl.extend.Policy) -> None:
     """Arms that pay twice one coordinate always seem better than pairs, and show nothing."""
     regret = halves(DUELING, policy, 20_000, 5)
     np.testing.assert_allclose(regret[:, 1], 2.0 * regret[:, 0], rtol=0.05)
@@ -323,6 +323,6 @@ def test_optimism_and_posterior_draws_learn_nothing_of_dueling(policy: sl.Policy
 @pytest.mark.parametrize(
     "policy", [GCB(), PEGE(), PEGE("logarithmic"), MaximumInformation()], ids=str
 )
-def test_sweeps_and_maximum_information_end_regret(policy: sl.Policy) -> None:
+def test_sweeps_and_maximum_information_end_regret(policy: sl.extend.Policy) -> None:
     early, late = halves(localised_dueling(noise_std=0.2), policy, 10**5, 10).mean(axis=0)
     assert late - early < 0.7 * early  # n^(2/3) grows by the factor 1.59

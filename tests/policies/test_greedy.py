@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import sightline as sl
-from sightline import EpsilonGreedy, LinearBandit, choose, update
+from sightline import EpsilonGreedy, LinearBandit
 from sightline.core.action_set import ALL_ARMS, ActionSet, block, some_arms
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
+from sightline.extend import choose, update
 from sightline.policies.base import inspect, write_probabilities
 from sightline.problems import contextual_simple, unit_sphere
 from sightline.simulation.loop import context_stream, streams

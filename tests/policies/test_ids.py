@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, choose, simulate, update
+from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, simulate
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, is_before
 from sightline.core.confidence import ConfidenceRule
 from sightline.core.confidence_rules import needs_norm_bound
+from sightline.extend import choose, update
 from sightline.policies.base import compare_to_best
 from sightline.policies.ids import IDSState, ids_distribution
 from sightline.problems import end_of_optimism, large_gaps
 from sightline.simulation.loop import streams
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests import naive, naive_family
 from tests.marks import thorough, without_compilation
 from tests.naive import Array, Ints
@@ -105,11 +106,11 @@ def truth(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> naive.T
     return naive_family.algorithm_1(world, rules, rounds)
 
 
-def every_round(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> Run:
+def every_round(problem: LinearBandit, policy: IDS, rounds: int, seed: int) -> Trajectory:
     return simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 
-def arms_of(run: Run) -> Ints:
+def arms_of(run: Trajectory) -> Ints:
     played = np.diff(run.pulls, axis=0, prepend=0.0)
     arms: Ints = played.argmax(axis=1)
     return arms

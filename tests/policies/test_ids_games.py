@@ -28,7 +28,7 @@ def kept(state: Any) -> dict[str, bytes]:
 
 @without_compilation
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.LinUCB(), sl.Stakes()], ids=str)
-def test_an_arm_that_shows_nothing_teaches_nothing(policy: sl.Policy) -> None:
+def test_an_arm_that_shows_nothing_teaches_nothing(policy: sl.extend.Policy) -> None:
     state = policy.start(LABELS.model)
     decisions, noise = streams(1)
     for t in range(1, 20):
@@ -48,7 +48,9 @@ def test_an_arm_that_shows_nothing_teaches_nothing(policy: sl.Policy) -> None:
     [sl.IDS(), sl.IDS("directed"), sl.IDS(sampling="exact"), sl.Stakes()],
     ids=str,
 )
-def test_a_jump_over_silent_rounds_equals_them(game: sl.LinearGame, policy: sl.Policy) -> None:
+def test_a_jump_over_silent_rounds_equals_them(
+    game: sl.LinearGame, policy: sl.extend.Policy
+) -> None:
     rounds = range(1, 1001)
     jumping = sl.simulate(game, policy, 1000, 2, rounds)
     walking = sl.simulate(game, Restless(policy), 1000, 2, rounds)
@@ -136,7 +138,7 @@ NAMED = [
     "policy", [sl.IDS(), pytest.param(sl.IDS("directed"), marks=thorough), sl.Stakes()], ids=str
 )
 @pytest.mark.parametrize("game", NAMED, ids=lambda game: game.name)
-def test_exponents(game: sl.LinearGame, policy: sl.Policy) -> None:
+def test_exponents(game: sl.LinearGame, policy: sl.extend.Policy) -> None:
     """Over the last two decades, at most those of the class of the game, with some slack."""
     n = 10**6
     runs = [sl.simulate(game, policy, n, seed, [n // 100, n]).regret for seed in range(4)]
@@ -151,7 +153,7 @@ def test_exponents(game: sl.LinearGame, policy: sl.Policy) -> None:
 )
 @pytest.mark.parametrize("game", [LABELS, STAR], ids=lambda game: game.name)
 def test_regret_over_the_bound(
-    game: sl.LinearGame, policy: sl.Policy, least: float, most: float
+    game: sl.LinearGame, policy: sl.extend.Policy, least: float, most: float
 ) -> None:
     n = 10**100
     regret = np.mean([sl.simulate(game, policy, n, seed, [n]).regret[0] for seed in range(3)])
@@ -168,7 +170,7 @@ def test_regret_over_the_bound(
     ],
 )
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.Stakes()], ids=str)
-def test_outcomes_of_games_may_come_late(policy: sl.Policy, delay: int | str) -> None:
+def test_outcomes_of_games_may_come_late(policy: sl.extend.Policy, delay: int | str) -> None:
     run = sl.simulate(LABELS, policy, 400, 1, [400], delay=delay)
     assert run.pulls[0].sum() == 400
     assert 0 < run.pulls[0, 2] < 400

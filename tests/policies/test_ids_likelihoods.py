@@ -156,6 +156,6 @@ def test_regret_grows_like_the_logarithm() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_learn_from_clicks_says_so(policy: sl.Policy) -> None:
+def test_what_cannot_learn_from_clicks_says_so(policy: sl.extend.Policy) -> None:
     with pytest.raises(ValueError, match="are clicks or counts"):
         sl.simulate(problem("logistic"), policy, 10)

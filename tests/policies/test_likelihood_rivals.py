@@ -25,7 +25,7 @@ ROUNDS = 40
 Arms = Callable[[Array, Array, int], int]
 
 
-def follows(policy: sl.Policy, likelihood: str, expected: Arms, seed: int) -> None:
+def follows(policy: sl.extend.Policy, likelihood: str, expected: Arms, seed: int) -> None:
     """Assert that a policy plays in every round what is expected of it, given all data so far."""
     state = policy.start(bandit_model(X, likelihood=LIKELIHOODS[likelihood]))
     decisions, noise = np.random.default_rng(seed), np.random.default_rng(seed + 1)
@@ -136,7 +136,9 @@ def test_ofuglb_with_normal_rewards_is_lin_ucb() -> None:
     ids=lambda policy: type(policy).__name__,
 )
 @pytest.mark.parametrize("rewards", [sl.Bernoulli(), sl.Poisson()], ids=str)
-def test_a_saved_session_goes_on(policy: sl.Policy, rewards: sl.Likelihood, tmp_path: Path) -> None:
+def test_a_saved_session_goes_on(
+    policy: sl.extend.Policy, rewards: sl.extend.Likelihood, tmp_path: Path
+) -> None:
     first, second = (sl.Session(X, policy, seed=1, rewards=rewards) for _ in range(2))
     outcomes = np.random.default_rng(2)
     for _ in range(25):

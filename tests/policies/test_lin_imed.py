@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sightline import FixedBeta, LinearBandit, LinIMED, LogDet, LogLog, simulate
 from sightline.problems import end_of_optimism, large_gaps
 from sightline.simulation.loop import streams
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests import naive, naive_rivals
 
 
@@ -40,7 +40,7 @@ seeds = st.integers(0, 2**32 - 1)
 variants = st.sampled_from([1, 3])
 
 
-def every_round(problem: LinearBandit, policy: LinIMED, rounds: int, seed: int) -> Run:
+def every_round(problem: LinearBandit, policy: LinIMED, rounds: int, seed: int) -> Trajectory:
     return simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sightline as sl
-from sightline import LinearBandit, LinMED, LogDet, LogLog, choose, simulate, update
+from sightline import LinearBandit, LinMED, LogDet, LogLog, simulate
 from sightline.core.action_set import ALL_ARMS, ActionSet, block, some_arms
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
+from sightline.extend import choose, update
 from sightline.policies.lin_med import DESIGN_TOLERANCE, LinMEDState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from sightline.simulation.loop import streams

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import FixedBeta, LinearBandit, LinUCB, LogDet, LogLog, choose, simulate, update
+from sightline import FixedBeta, LinearBandit, LinUCB, LogDet, LogLog, simulate
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
+from sightline.extend import choose, update
 from sightline.problems import end_of_optimism, large_gaps
 from sightline.simulation.loop import streams
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests import naive, naive_variants
 
 
@@ -47,7 +48,7 @@ policies = st.sampled_from([policy for policy, _ in CONFIGURATIONS.values()])
 seeds = st.integers(0, 2**32 - 1)
 
 
-def every_round(problem: LinearBandit, policy: LinUCB, rounds: int, seed: int) -> Run:
+def every_round(problem: LinearBandit, policy: LinUCB, rounds: int, seed: int) -> Trajectory:
     return simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import OSSB, LinearBandit, choose, inspect, simulate, update
+from sightline import OSSB, LinearBandit, simulate
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
+from sightline.extend import choose, inspect, update
 from sightline.problems import end_of_optimism, unit_sphere
 from sightline.simulation.loop import streams
 from tests import naive

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sightline as sl
-from sightline import LinearBandit, PhasedElimination, Session, choose, inspect, simulate, update
+from sightline import LinearBandit, PhasedElimination, Session, simulate
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at, never
+from sightline.extend import choose, inspect, update
 from sightline.policies.phased_elimination import PhasedEliminationState
 from sightline.problems import end_of_optimism, large_gaps, unit_sphere
 from sightline.simulation.loop import streams
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests import naive, naive_rivals
 
 PROBLEMS = {
@@ -30,7 +31,9 @@ PROBLEMS = {
 seeds = st.integers(0, 2**32 - 1)
 
 
-def every_round(problem: LinearBandit, policy: sl.Policy, rounds: int, seed: int) -> Run:
+def every_round(
+    problem: LinearBandit, policy: sl.extend.Policy, rounds: int, seed: int
+) -> Trajectory:
     return simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sightline import IDS, FixedBeta, LinearBandit, LogDet, LogLog, PrimalDual, simulate
 from sightline.problems import end_of_optimism, large_gaps
 from sightline.simulation.loop import streams
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests import naive, naive_variants
 from tests.marks import thorough, without_compilation
 
@@ -48,7 +48,7 @@ POLICIES: dict[str, tuple[PrimalDual, dict[str, object]]] = {
 }
 
 
-def every_round(problem: LinearBandit, policy: PrimalDual, rounds: int, seed: int) -> Run:
+def every_round(problem: LinearBandit, policy: PrimalDual, rounds: int, seed: int) -> Trajectory:
     return simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 

@@ -210,7 +210,7 @@ def test_a_guess_of_the_noise_may_be_wrong_by_ten(guess: float) -> None:
         SPHERE.actions, SPHERE.theta, noise=sl.problems.Sampler(_gaussian, guess * math.sqrt(0.1))
     )
 
-    def mean(problem: sl.LinearBandit, policy: sl.Policy) -> float:
+    def mean(problem: sl.LinearBandit, policy: sl.extend.Policy) -> float:
         runs = [sl.simulate(problem, policy, 1000, seed, [1000]) for seed in range(30)]
         return float(np.mean([run.regret[-1] for run in runs]))
 
@@ -264,7 +264,9 @@ def test_what_is_at_stake_in_words() -> None:
         (None, "reward", "in reward"),
     ],
 )
-def test_what_is_at_stake_has_a_unit(rewards: sl.Likelihood | None, unit: str, amount: str) -> None:
+def test_what_is_at_stake_has_a_unit(
+    rewards: sl.extend.Likelihood | None, unit: str, amount: str
+) -> None:
     session = sl.Session(np.eye(2), rewards=rewards, seed=0)
     for i in range(6):
         session.tell(session.ask(), i % 2)

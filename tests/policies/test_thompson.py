@@ -7,23 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import (
-    FixedBeta,
-    LinearBandit,
-    LogDet,
-    LogLog,
-    ThompsonSampling,
-    choose,
-    simulate,
-    update,
-)
+from sightline import FixedBeta, LinearBandit, LogDet, LogLog, ThompsonSampling, simulate
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
+from sightline.extend import choose, update
 from sightline.policies.thompson import ThompsonState
 from sightline.problems import end_of_optimism, unit_sphere
 from sightline.simulation.loop import streams
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests import naive, naive_variants
 from tests.naive import Array
 
@@ -35,7 +27,9 @@ PROBLEMS = {
 seeds = st.integers(0, 2**32 - 1)
 
 
-def every_round(problem: LinearBandit, policy: ThompsonSampling, rounds: int, seed: int) -> Run:
+def every_round(
+    problem: LinearBandit, policy: ThompsonSampling, rounds: int, seed: int
+) -> Trajectory:
     return simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 

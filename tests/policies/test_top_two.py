@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline import FixedBeta, LinearBandit, LogDet, LogLog, TopTwo, choose, simulate, update
+from sightline import FixedBeta, LinearBandit, LogDet, LogLog, TopTwo, simulate
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
+from sightline.extend import choose, update
 from sightline.policies.top_two import TopTwoState
 from sightline.problems import end_of_optimism, large_gaps
 from sightline.simulation.loop import streams
-from sightline.simulation.simulate import Run
+from sightline.simulation.simulate import Trajectory
 from tests import naive, naive_variants
 from tests.marks import thorough
 
@@ -51,7 +52,7 @@ POLICIES: dict[str, tuple[TopTwo, dict[str, object]]] = {
 }
 
 
-def every_round(problem: LinearBandit, policy: TopTwo, rounds: int, seed: int) -> Run:
+def every_round(problem: LinearBandit, policy: TopTwo, rounds: int, seed: int) -> Trajectory:
     return simulate(problem, policy, rounds, seed, checkpoints=range(1, rounds + 1))
 
 

@@ -33,7 +33,7 @@ PLAYED = {
 
 @pytest.mark.parametrize("policy", [IDS(), LinUCB(), sl.Stakes(), sl.EpsilonGreedy()], ids=str)
 @pytest.mark.parametrize("problem", [PROBLEM, SPACE], ids=["plane", "space"])
-def test_it_can_be_played(problem: sl.LinearGame, policy: sl.Policy) -> None:
+def test_it_can_be_played(problem: sl.LinearGame, policy: sl.extend.Policy) -> None:
     run = sl.simulate(problem, policy, 300, seed=1)
     np.testing.assert_array_equal(run.pulls.sum(axis=1), run.t)
     assert np.isfinite(run.regret).all()
@@ -50,7 +50,7 @@ def test_commitments_carry_far() -> None:
 @pytest.mark.parametrize("policy", [IDS(regulariser=0.5), LinUCB(regulariser=0.5)], ids=str)
 @pytest.mark.parametrize("problem", [PROBLEM, SPACE], ids=["plane", "space"])
 def test_estimates_are_least_squares_of_both_numbers(
-    problem: sl.LinearGame, policy: sl.Policy
+    problem: sl.LinearGame, policy: sl.extend.Policy
 ) -> None:
     """After every step, from all data at once."""
     actions, views = problem.model.rewards, problem.model.observations

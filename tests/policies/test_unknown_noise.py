@@ -27,7 +27,7 @@ from tests import naive
 from tests.marks import thorough, without_compilation
 
 FREE = sl.LogDet(norm_bound=None)
-LEARNING: dict[str, sl.Policy] = {
+LEARNING: dict[str, sl.extend.Policy] = {
     "IDS": sl.IDS(),
     "IDS S unknown": sl.IDS(confidence=FREE),
     "IDS difference": sl.IDS(gaps="difference", confidence=FREE, learning_rate="inverse-sqrt-beta"),
@@ -55,7 +55,9 @@ def problem(c: float = 1.0, guess: float = 1.0, sigma: float = 0.3) -> sl.Linear
     return sl.LinearBandit(actions, theta, c * sigma, rewards=rewards)
 
 
-def learned_state(policy: sl.Policy, world: sl.LinearBandit, rounds: int) -> tuple[Any, Any, Any]:
+def learned_state(
+    policy: sl.extend.Policy, world: sl.LinearBandit, rounds: int
+) -> tuple[Any, Any, Any]:
     """State after some rounds, with the arms and outcomes that it has learned from."""
     state = started(policy, world.model)
     arms, outcomes = [], []

@@ -30,7 +30,9 @@ EOO = end_of_optimism(0.05)
     ],
     ids=str,
 )
-def test_a_bandit_is_the_game_that_shows_what_it_pays(noise_std: Any, policy: sl.Policy) -> None:
+def test_a_bandit_is_the_game_that_shows_what_it_pays(
+    noise_std: Any, policy: sl.extend.Policy
+) -> None:
     bandit = sl.LinearBandit(EOO.actions, EOO.theta, noise_std)
     game = LinearGame(EOO.actions, EOO.actions[:, None, :], EOO.theta, noise_std)
     assert identical(sl.simulate(bandit, policy, 300, 3), sl.simulate(game, policy, 300, 3))
@@ -61,8 +63,8 @@ def test_outcomes_have_the_means_and_the_noise_of_their_rows() -> None:
     game = LinearGame([[1.0], [0.0]], [[[1.0], [2.0]]] * 2, [0.5], [[0.1, 0.3]] * 2)
     told: list[Array] = []
 
-    class Listener(sl.Policy):
-        supports = sl.Supports(games=True)
+    class Listener(sl.extend.Policy):
+        supports = sl.extend.Supports(games=True)
 
         @property
         def randomises(self) -> bool:
@@ -77,9 +79,9 @@ def test_outcomes_have_the_means_and_the_noise_of_their_rows() -> None:
     np.testing.assert_allclose(outcomes.std(axis=0), [0.1, 0.3], rtol=0.03)
 
 
-sl.register_policy(
+sl.extend.register_policy(
     _State,
-    choose=lambda state, clock, offer, rng: sl.Choice(0, 1.0, clock),
+    choose=lambda state, clock, offer, rng: sl.extend.Choice(0, 1.0, clock),
     update=lambda state, clock, arm, outcome: state.told.append(outcome.copy()),
 )
 

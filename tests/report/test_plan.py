@@ -27,7 +27,7 @@ EFFECTS: dict[str, Any] = {
 CLICKS: dict[str, Any] = {"noise_std": None, "noise": sl.problems.BernoulliNoise(0.5)}
 
 
-def planned(**changes: Any) -> sl.Plan:
+def planned(**changes: Any) -> sl.types.Plan:
     arguments: dict[str, Any] = {
         "effects": EFFECTS,
         "noise_std": 0.15,
@@ -40,7 +40,7 @@ def planned(**changes: Any) -> sl.Plan:
     return sl.plan(**{"options": EASY, **arguments, **changes})
 
 
-def effect(options: sl.Options, theta: Any, term: str, level: str) -> float:
+def effect(options: sl.types.Options, theta: Any, term: str, level: str) -> float:
     (vector,) = (c.vector for c in options.contrasts if c[:2] == (term, level))
     return float(vector @ theta)
 
@@ -66,7 +66,7 @@ def test_means_are_taken_by_name_or_in_order() -> None:
 
 
 def test_options_without_factors_have_effects_by_column() -> None:
-    options = sl.Options([[1.0, 0.0], [1.0, 2.0]])
+    options = sl.types.Options([[1.0, 0.0], [1.0, 2.0]])
     assert supposed_parameter(options, {"x0": 0.5, "x1": 0.25}, None).tolist() == [0.5, 0.25]
 
 
@@ -165,10 +165,10 @@ def test_an_equal_split_settles_when_its_expected_data_do() -> None:
     state = policy.start(plan.problem.model)
     settled = []
     for t in range(1, 2 * n):
-        report = sl.inspect(state, sl.Clock(t, math.nan), ALL_ARMS)
+        report = sl.extend.inspect(state, sl.extend.Clock(t, math.nan), ALL_ARMS)
         settled.append(report.evidence >= report.threshold)
         arm = t % 4
-        sl.update(state, sl.Clock(t, math.nan), arm, float(plan.problem.means[arm]))
+        sl.extend.update(state, sl.extend.Clock(t, math.nan), arm, float(plan.problem.means[arm]))
     assert abs(settled.index(True) - n) <= 5
 
 
@@ -206,7 +206,9 @@ def test_a_likelihood_that_the_policy_knows(rewards: Likelihood) -> None:
         state.estimate.arms.pulls[:] = pulls
         state.estimate.arms.sums[:] = pulls * rates
         refresh(state.estimate)
-        reports.append(sl.inspect(state, sl.Clock(int(2 * pulls), math.nan), ALL_ARMS))
+        reports.append(
+            sl.extend.inspect(state, sl.extend.Clock(int(2 * pulls), math.nan), ALL_ARMS)
+        )
     before, after = reports
     assert before.evidence < before.threshold
     assert after.evidence > after.threshold

@@ -28,7 +28,7 @@ from tests.own_policies import EpsilonGreedy
 PAGES = sl.factorial({"picture": ["large", "small"], "price": [9, 10, 12]}, "pairs")
 MEANS = PAGES.features @ np.linspace(0.4, -0.1, PAGES.features.shape[1])
 NOISE = 0.3
-POLICIES: list[sl.Policy] = [sl.IDS(), sl.ThompsonSampling(), EpsilonGreedy(0.3)]
+POLICIES: list[sl.extend.Policy] = [sl.IDS(), sl.ThompsonSampling(), EpsilonGreedy(0.3)]
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda one: type(one).__name__)
 
 
@@ -47,7 +47,7 @@ class Played:
 
     def __init__(self, session: sl.Session, rounds: int = 60) -> None:
         self.session = session
-        self.decisions: list[sl.Decision] = []
+        self.decisions: list[sl.types.Decision] = []
         self.rewards: dict[str, float] = {}
         rng = np.random.default_rng(5)
         while len(self.decisions) < rounds:
@@ -61,7 +61,7 @@ class Played:
 
     def data(self) -> tuple[Any, Any]:
         told = [one for one in self.decisions if one.id in self.rewards]
-        xs = np.array([one.action for one in told])
+        xs = np.array([one.features for one in told])
         return xs, np.array([self.rewards[one.id] for one in told])
 
 
@@ -107,7 +107,7 @@ def test_a_session_does_without_pandas_and_matplotlib() -> None:
 
 
 @every_policy
-def test_effects_are_those_of_the_theorem_on_all_rewards(policy: sl.Policy) -> None:
+def test_effects_are_those_of_the_theorem_on_all_rewards(policy: sl.extend.Policy) -> None:
     played = Played(sl.Session(PAGES, policy, NOISE, units="given"))
     frame = played.session.effects(delta=0.1, norm_bound=2.0)
     assert list(frame.columns) == ["term", "level", "effect", "lower", "upper"]
@@ -127,7 +127,7 @@ def test_effects_are_those_of_the_theorem_on_all_rewards(policy: sl.Policy) -> N
     ],
     ids=str,
 )
-def test_the_norm_bound_is_that_of_the_policy(policy: sl.Policy, bound: float) -> None:
+def test_the_norm_bound_is_that_of_the_policy(policy: sl.extend.Policy, bound: float) -> None:
     session = Played(sl.Session(PAGES, policy, NOISE, units="given"), rounds=10).session
     pd.testing.assert_frame_equal(session.effects(), session.effects(norm_bound=bound))
 
@@ -175,7 +175,7 @@ def test_a_row_per_decision(played: Played, tmp_path: Path) -> None:
         assert row.probability == decision.probability
         assert row.exploring == decision.exploring
         assert row.option == decision.option
-        assert row.features.tolist() == decision.action.tolist()
+        assert row.features.tolist() == decision.features.tolist()
         assert row.asked_at.timestamp() == decision.made
         if row.outcome == "observed":
             assert row.reward == played.rewards[decision.id]
@@ -293,7 +293,7 @@ def past_of(played: Played) -> tuple[Any, History]:
 
 
 @every_policy
-def test_the_past_ends_with_the_present(policy: sl.Policy, journal: Path) -> None:
+def test_the_past_ends_with_the_present(policy: sl.extend.Policy, journal: Path) -> None:
     with sl.Session.open(journal, PAGES, policy, NOISE) as session:
         played = Played(session)
         (_, events, view), past = past_of(played)
@@ -360,7 +360,7 @@ def test_other_threads_go_on_while_a_figure_is_made(played: Played, tmp_path: Pa
 
 
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.ThompsonSampling()], ids=["test", "no test"])
-def test_options_that_come_and_go(policy: sl.Policy, journal: Path, tmp_path: Path) -> None:
+def test_options_that_come_and_go(policy: sl.extend.Policy, journal: Path, tmp_path: Path) -> None:
     def play(rounds: int, **limits: Any) -> None:
         for _ in range(rounds):
             decision = session.ask(**limits)
@@ -396,7 +396,7 @@ def test_nothing_is_said_of_offers_that_were_always_all(played: Played, tmp_path
 
 def test_many_options_and_effects_are_cut_to_what_can_be_read(journal: Path) -> None:
     rng = np.random.default_rng(0)
-    options = sl.Options(
+    options = sl.types.Options(
         rng.standard_normal((60, 25)), [f"{'very ' * 20}long name for ${i}" for i in range(60)]
     )
     with sl.Session.open(journal, options, sl.IDS()) as session:
@@ -448,7 +448,7 @@ LIKELIHOODS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
 def test_every_kind_of_reward_is_drawn_from_the_first_round_on(
-    policy: sl.Policy, likelihood: str, kept: bool, journal: Path, tmp_path: Path
+    policy: sl.extend.Policy, likelihood: str, kept: bool, journal: Path, tmp_path: Path
 ) -> None:
     """With few data the threshold is infinite, which cannot limit an axis."""
     options = sl.factorial({"text": ["short", "long"], "button": ["red", "blue"]})

@@ -85,7 +85,7 @@ def test_a_stranger_gets_nothing(closed: Closed) -> None:
         ("GET", "/metrics", "reader"),
         ("POST", f"{PAGE}/decisions", "client"),
         ("PUT", "/v1/decisions/x/reward", "client"),
-        ("PUT", "/v1/decisions/x/missing", "client"),
+        ("PUT", "/v1/decisions/x/give-up", "client"),
         ("PUT", "/v1/decisions/x/activation", "client"),
         ("PUT", "/v1/experiments/other", "experimenter"),
         ("POST", f"{PAGE}/options", "experimenter"),

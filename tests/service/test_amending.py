@@ -89,7 +89,7 @@ def test_a_key_makes_an_amendment_happen_once(service: Service) -> None:
 
 def test_what_cannot_be_amended_is_refused_in_a_sentence(service: Service) -> None:
     gone = service("POST", f"{PAGE}/decisions", {}).body["id"]
-    service("PUT", f"/v1/decisions/{gone}/missing")
+    service("PUT", f"/v1/decisions/{gone}/give-up")
     assert amend(service, gone, 0.5).status == 409
     assert amend(service, "nobody", 0.5).status == 404
     expired = service("POST", f"{PAGE}/decisions", {}).body["id"]

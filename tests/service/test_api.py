@@ -77,7 +77,7 @@ def test_an_experiment_is_begun_once(database: str) -> None:
         ({"reward_deadline": 1e12}, "reward_window must be at most 1e+10, got 1000000000000.0"),
         ({"reward_deadline": -1.0}, "reward_window must be finite and > 0, got -1.0"),
         ({"reward_deadline": f"{400 * '9'} rounds"}, "reward_window must be at most 10**15"),
-        ({"floor": 0.9}, "floor"),
+        ({"min_probability": 0.9}, "min_probability"),
         ({"reward": {"kind": "bernoulli"}}, "give reward or noise_std, not both"),
         ({"interactions": "pairs"}, "interactions and forbidden are for factors only"),
         ({"unknown": 1}, "Extra inputs are not permitted"),
@@ -121,14 +121,14 @@ def test_rewards_are_told_once(service: Service) -> None:
     assert tell(service, made["id"], 0.25).status == 409
     assert tell(service, "nobody", 0.5).status == 404
     assert tell(service, made["id"], "large").status == 422
-    assert service("PUT", f"/v1/decisions/{made['id']}/missing").status == 409
+    assert service("PUT", f"/v1/decisions/{made['id']}/give-up").status == 409
     gone = ask(service)["id"]
-    missing = service("PUT", f"/v1/decisions/{gone}/missing")
-    assert (missing.status, missing.body["outcome"]) == (200, "missing")
-    assert service("PUT", f"/v1/decisions/{gone}/missing").body == missing.body
+    missing = service("PUT", f"/v1/decisions/{gone}/give-up")
+    assert (missing.status, missing.body["outcome"]) == (200, "given up")
+    assert service("PUT", f"/v1/decisions/{gone}/give-up").body == missing.body
     assert tell(service, gone, 0.5).status == 409
     status = service("GET", f"{PAGE}/status").body
-    assert (status["told"], status["missing"], status["pending"]) == (1, 1, 0)
+    assert (status["told"], status["given_up"], status["pending"]) == (1, 1, 0)
 
 
 def test_late_rewards_are_refused_and_counted_once(service: Service) -> None:
@@ -157,7 +157,7 @@ def test_nothing_is_learned_from_what_was_never_used(service: Service) -> None:
     for _ in range(3):
         made(True)
     status = service("GET", "/v1/experiments/short/status").body
-    assert (status["expired"], status["missing"], status["inactive"]) == (2, 1, 0)
+    assert (status["expired"], status["given_up"], status["inactive"]) == (2, 1, 0)
     assert service("PUT", f"/v1/decisions/{unused}/activation").status == 410
     ends = service("GET", "/v1/experiments/short/events").body["events"]
     closed = {
@@ -185,7 +185,7 @@ def test_a_reward_that_cannot_be_learned_from_ends_with_its_window(
     for _ in range(4):
         assert service("POST", "/v1/experiments/large/decisions", {}).status == 200
     status = service("GET", "/v1/experiments/large/status").body
-    assert (status["told"], status["missing"]) == (2, 1)
+    assert (status["told"], status["given_up"]) == (2, 1)
 
 
 def test_options_come_and_go(service: Service) -> None:
@@ -244,7 +244,7 @@ def test_events_have_a_cursor(service: Service) -> None:
     for _ in range(5):
         ask(service)
     found, after = [], 0
-    while page := service("GET", f"{PAGE}/events?after={after}&most=2").body["events"]:
+    while page := service("GET", f"{PAGE}/events?after={after}&limit=2").body["events"]:
         found += page
         after = page[-1]["sequence"]
     assert [one["sequence"] for one in found] == [1, 2, 3, 4, 5, 6]
@@ -316,26 +316,26 @@ def test_items_of_a_duel_count_in_all_their_pairs(tmp_path: Path) -> None:
 
 
 def test_options_that_come_with_the_question(tmp_path: Path) -> None:
-    stream = {"features": ["price", "size"], "most": 3}
+    stream = {"features": ["price", "size"], "max_arms": 3}
     spec = {"stream": stream, "noise_std": 0.3, "seed": 1, "policy": "LinUCB"}
     path = "/v1/experiments/stream"
     rows = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
     with running(f"sqlite:///{tmp_path}/x.db") as service:
         assert service("PUT", path, spec).status == 201
         for i in range(6):
-            question = {"actions": rows[: 2 + i % 2]}
+            question = {"options": rows[: 2 + i % 2]}
             made = service("POST", f"{path}/decisions", question, f"key-{i}").body
             assert made["option"] == str(made["arm"])
             assert set(made["probabilities"]) <= {"0", "1", "2"}
             assert service("POST", f"{path}/decisions", question, f"key-{i}").body == made
             assert tell(service, made["id"], 0.5).status == 200
-        other = service("POST", f"{path}/decisions", {"actions": rows}, "key-0")
+        other = service("POST", f"{path}/decisions", {"options": rows}, "key-0")
         assert (other.status, other.body["type"][22:]) == (422, "other-request")
         for wrong in (None, [[1.0]], rows * 2, []):
-            assert service("POST", f"{path}/decisions", {"actions": wrong}).status == 422
-        many = service("POST", f"{path}/decisions", {"actions": rows, "count": 2})
+            assert service("POST", f"{path}/decisions", {"options": wrong}).status == 422
+        many = service("POST", f"{path}/decisions", {"options": rows, "count": 2})
         assert "count must be left out" in many.body["detail"]
-        assert service("POST", f"{PAGE}/decisions", {"actions": rows}).status == 404
+        assert service("POST", f"{PAGE}/decisions", {"options": rows}).status == 404
         for view in ("status", "estimates", "effects", "history", "pending", "events"):
             assert service("GET", f"{path}/{view}").status == 200, view
         effects = service("GET", f"{path}/effects").body["effects"]
@@ -348,7 +348,7 @@ def test_options_that_come_with_the_question(tmp_path: Path) -> None:
         found = audit(tmp_path / "x.parquet")
         assert found.well, found
         assert service("PUT", PAGE, SPECIFICATION).status == 201
-        refused = service("POST", f"{PAGE}/decisions", {"actions": rows})
+        refused = service("POST", f"{PAGE}/decisions", {"options": rows})
         assert refused.status == 422
 
 

@@ -33,7 +33,7 @@ def told(options: Any, rounds: int = 30, **settings: Any) -> sl.Session:
     for i in range(rounds):
         blocks = session.options.contexts
         decision = session.ask(context=None if blocks is None else blocks.names[i % 2])
-        reward = float(decision.action @ MEANS) + 0.1 * (-1) ** i
+        reward = float(decision.features @ MEANS) + 0.1 * (-1) ** i
         session.tell(decision, float(reward > 0.5) if "rewards" in settings else reward)
     return session
 
@@ -85,7 +85,7 @@ def test_noise_that_is_learned_and_duels() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         decision = session.ask()
-        session.tell(decision, float(decision.action @ MEANS) + 0.5 * rng.standard_normal())
+        session.tell(decision, float(decision.features @ MEANS) + 0.5 * rng.standard_normal())
     problem = estimated_problem(view_of(session._live))
     assert problem.noise_std == pytest.approx(0.5, rel=0.2)
     assert known(session)["value"] > 0.0

@@ -45,13 +45,13 @@ def test_the_verbs_of_a_session(service: Service, tmp_path: Path) -> None:
     assert decision.option in OPTIONS
     client.tell(decision, 0.7)
     client.tell(decision.id, 0.7)
-    with pytest.raises(sl.ClosedDecisionError, match="was told before"):
+    with pytest.raises(sl.types.ClosedDecisionError, match="was told before"):
         client.tell(decision, 0.8)
-    with pytest.raises(sl.UnknownDecisionError):
+    with pytest.raises(sl.types.UnknownDecisionError):
         client.tell("nobody", 0.8)
     two = client.ask("page", 2, available=["a", "b"])
     assert [one.option in ("a", "b") for one in two] == [True, True]
-    client.missing(two[0])
+    client.give_up(two[0])
     assert client.amend(decision, 0.9, key="once")["reward"] == 0.9
     assert client.amend(decision, 0.8)["amended"] is True
     assert client.amend(decision, 0.9, key="once")["reward"] == 0.9  # what it has led to then
@@ -70,7 +70,7 @@ def test_the_verbs_of_a_session(service: Service, tmp_path: Path) -> None:
     assert sticky.id in [one.id for one in client.pending("page")]
     assert [one["sequence"] for one in client.events("page", after=2)][:2] == [3, 4]
     client.ask("page", 12)
-    with pytest.raises(sl.ExpiredDecisionError):
+    with pytest.raises(sl.types.ExpiredDecisionError):
         client.tell(two[1], 0.5)
     client.export("page", tmp_path / "export.parquet")
     assert audit(tmp_path / "export.parquet").well
@@ -93,8 +93,10 @@ def test_controls_streams_and_tokens(service: Service) -> None:
     assert client.status("page")["stop"]["action"] == "commit"
     differences = [one["difference"]["upper"] for one in client.estimates("page", delta=0.2)]
     assert differences == [None] * 3, "nothing bounds them before any reward"
-    client.create("new", stream={"features": ["x", "y"], "most": 2}, noise_std=0.3, policy="LinUCB")
-    chosen = client.ask("new", actions=np.eye(2))
+    client.create(
+        "new", stream={"features": ["x", "y"], "max_arms": 2}, noise_std=0.3, policy="LinUCB"
+    )
+    chosen = client.ask("new", options=np.eye(2))
     assert chosen.option in ("0", "1")
     client.tell(chosen, 0.5)
     secret = client.create_token("ops", "admin")
@@ -243,10 +245,12 @@ def test_many_rewards_of_which_some_are_refused(service: Service) -> None:
     client.create("names", options=["a", "b", "c"], reward={"kind": "bernoulli"}, policy="IDS")
     made = client.ask("names", 4)
     told = [(made[0], True), (made[1].id, 0), ("nobody", 1), (made[2], 0.5), (made[3], 1)]
-    with pytest.raises(sl.RefusedRewardsError, match="2 of 5 rewards refused, the others") as some:
+    with pytest.raises(
+        sl.types.RefusedRewardsError, match="2 of 5 rewards refused, the others"
+    ) as some:
         client.tell_many(told)
     kinds = {id_: type(error) for id_, error in some.value.refused.items()}
-    assert kinds == {"nobody": sl.UnknownDecisionError, made[2].id: ValueError}
+    assert kinds == {"nobody": sl.types.UnknownDecisionError, made[2].id: ValueError}
     client.tell_many({made[2].id: 1})
     status = client.status("names")
     assert (status["told"], status["pending"], status["unit"]) == (4, 0, "clicks")

@@ -92,7 +92,7 @@ class Storm(RuleBasedStateMachine):
         self._ask({"count": count}, key)
 
     @precondition(lambda self: self.model.ends)
-    @rule(data=st.data(), reward=REWARDS, verb=st.sampled_from(["reward", "missing"]))
+    @rule(data=st.data(), reward=REWARDS, verb=st.sampled_from(["reward", "give-up"]))
     def close(self, data: st.DataObject, reward: float, verb: str) -> None:
         id_ = data.draw(st.sampled_from(sorted(self.model.ends)))
         body = {"reward": reward} if verb == "reward" else None
@@ -120,7 +120,7 @@ class Storm(RuleBasedStateMachine):
             assert answer.status == 422 or answer.body == known
             return
         end = self.model.ends[id_]
-        if end is not None and end[0][0] == "missing":
+        if end is not None and end[0][0] == "give-up":
             assert answer.status == 409, answer
             return
         assert (answer.status, answer.body["reward"]) == (200, reward), answer
@@ -144,7 +144,7 @@ class Storm(RuleBasedStateMachine):
             ends = [end[0][0] for end in self.model.ends.values() if end is not None]
             assert status["round"] == len(self.model.ends) + 1
             assert status["told"] == ends.count("reward")
-            assert status["missing"] == ends.count("missing")
+            assert status["given_up"] == ends.count("give-up")
             assert status["pending"] == len(self.model.ends) - len(ends)
             told = [end[0][1] for end in self.model.ends.values() if end and end[0][1] is not None]
             assert status["reward"] == sum(told)

@@ -53,7 +53,7 @@ def test_pages_of_any_size_make_the_same_file(
                 service("POST", f"{PAGE}/options", {"name": "d", "features": [0.5, 0.9]})
             if i == 8:
                 service("POST", f"{PAGE}/options/a:retire")
-        service("PUT", f"/v1/decisions/{made[-1]['id']}/missing")
+        service("PUT", f"/v1/decisions/{made[-1]['id']}/give-up")
         service("PUT", f"/v1/decisions/{made[-5]['id']}/activation")
         for one in made[-4:-1]:
             service("PUT", f"/v1/decisions/{one['id']}/reward", {"reward": 0.5})

@@ -81,7 +81,7 @@ def test_only_the_first_mistakes_of_a_body_are_listed(body: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(
-    "body", [{"available": [None] * 200_000}, {"actions": [[None] * 9] * 9_999}]
+    "body", [{"available": [None] * 200_000}, {"options": [[None] * 9] * 9_999}]
 )
 def test_only_the_first_mistakes_of_a_question_are_listed(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as found:
@@ -155,7 +155,7 @@ def test_decisions_without_rewards_are_bounded(tmp_path: Path) -> None:
         assert "5 decisions" in refused.body["detail"]
         assert "retry-after" in refused.headers
         service("PUT", f"/v1/decisions/{made[0]['id']}/reward", {"reward": 1.0})
-        service("PUT", f"/v1/decisions/{made[1]['id']}/missing")
+        service("PUT", f"/v1/decisions/{made[1]['id']}/give-up")
         assert service("POST", f"{PAGE}/decisions", {"count": 3}).status == 429
         assert service("POST", f"{PAGE}/decisions", {"count": 2}).status == 200
 
@@ -165,7 +165,7 @@ def test_features_of_open_decisions_count(tmp_path: Path) -> None:
     with running(f"sqlite:///{tmp_path}/x.db", experiment_memory=20_000) as service:
         assert service("PUT", PAGE, body).status == 201
         statuses = [
-            service("POST", f"{PAGE}/decisions", {"actions": [[1.0]]}).status for _ in range(40)
+            service("POST", f"{PAGE}/decisions", {"options": [[1.0]]}).status for _ in range(40)
         ]
         assert statuses == [200] * 31 + [429] * 9
 

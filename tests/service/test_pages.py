@@ -306,7 +306,7 @@ def test_the_form_knows_every_kind_of_experiment() -> None:
                 "control": "x, w",
                 "stop": "commit",
                 "delta": "0.01",
-                "floor": "0.1",
+                "min_probability": "0.1",
                 "policy": "IDS",
                 "reward": "numbers",
                 "std": "0.5",
@@ -314,7 +314,7 @@ def test_the_form_knows_every_kind_of_experiment() -> None:
             {
                 "control": {"p": "x", "q": "w"},
                 "stop": {"delta": 0.01, "action": "commit"},
-                "floor": 0.1,
+                "min_probability": 0.1,
                 "policy": {"type": "IDS", "regulariser": "matched"},
             },
         ),
@@ -347,7 +347,10 @@ def test_the_form_knows_every_kind_of_experiment() -> None:
         ),
         ({"name": "x", "options": "a\nb", "stop": "notify", "delta": "2"}, "less than 1"),
         ({"name": "x", "options": "a\nb", "stop": "never"}, "stop.action"),
-        ({"name": "x", "options": "a\nb", "floor": "0.9"}, "floor must be at most 1/2"),
+        (
+            {"name": "x", "options": "a\nb", "min_probability": "0.9"},
+            "min_probability must be at most 1/2",
+        ),
         ({"name": "x", "kind": "contexts", "contexts": "a\nb"}, "context / option"),
         ({"name": "x", "kind": "contexts", "contexts": "a/b\na / b"}, "two options have the name"),
         (

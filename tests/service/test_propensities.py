@@ -25,12 +25,12 @@ ROUNDS = 1000
 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An experiment with a floor: every option can be evaluated on its log."""
+    """An experiment with a min_probability: every option can be evaluated on its log."""
     folder = tmp_path_factory.mktemp("propensities")
     rng = np.random.default_rng(0)
     means = {"a": 0.5, "b": 0.55, "c": 0.3}
     with running(f"sqlite:///{folder}/x.db") as service:
-        service("PUT", PAGE, {**SPECIFICATION, "floor": 0.1})
+        service("PUT", PAGE, {**SPECIFICATION, "min_probability": 0.1})
         for _ in range(ROUNDS // 10):
             made = service("POST", f"{PAGE}/decisions", {"count": 10}).body["decisions"]
             for one in made[:2]:  # other rewards never come

@@ -46,7 +46,7 @@ def busy(service: Service, seed: int, requests: int = 60) -> None:
                 amended = {"reward": rng.gauss(0.3, 0.3)}
                 service("PUT", f"/v1/decisions/{rng.choice(told)}/reward?amend=1", amended)
         elif dice < 0.95:
-            service("PUT", f"/v1/decisions/{waiting.pop()}/missing")
+            service("PUT", f"/v1/decisions/{waiting.pop()}/give-up")
         else:
             option = {"name": f"new {i}", "features": [rng.random(), rng.random()]}
             service("POST", f"{path}/options", option)

@@ -58,7 +58,7 @@ def test_notify_says_so_once(service: Service) -> None:
 
 
 def test_commit_plays_the_winner_for_ever(service: Service, tmp_path: Path) -> None:
-    begin(service, stop={"delta": 0.01, "action": "commit"}, floor=0.2)
+    begin(service, stop={"delta": 0.01, "action": "commit"}, min_probability=0.2)
     play(service, 12)
     assert kinds(service).count("committed") == 1
     later = play(service, 6, 0.0)  # though it is not the best any more
@@ -125,7 +125,7 @@ def test_contexts_are_settled_together(service: Service) -> None:
 def test_differences_to_a_control(service: Service) -> None:
     factors = {"picture": ["large", "small"], "text": ["short", "long"]}
     control = {"picture": "small", "text": "long"}
-    begin(service, options=None, factors=factors, control=control, floor=0.1)
+    begin(service, options=None, factors=factors, control=control, min_probability=0.1)
     play(service, 20, 0.1)
     answer = service("GET", f"{PAGE}/estimates?delta=0.1").body
     assert (answer["control"], answer["delta"]) == (control, 0.1)
@@ -157,7 +157,7 @@ def test_differences_to_a_control(service: Service) -> None:
             "no option in context 'd' has the name 'b'",
         ),
         (
-            {"options": None, "stream": {"features": ["x", "y"], "most": 3}, "stop": {}},
+            {"options": None, "stream": {"features": ["x", "y"], "max_arms": 3}, "stop": {}},
             "stop needs options that last",
         ),
     ],

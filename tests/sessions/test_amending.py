@@ -18,7 +18,7 @@ from tests.stress.actor import bits
 pytestmark = without_compilation
 
 ROWS = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-0.6, 0.8]])
-POLICIES: list[sl.Policy] = [
+POLICIES: list[sl.extend.Policy] = [
     sl.Stakes(),
     sl.IDS(),
     sl.LinUCB(),
@@ -67,7 +67,7 @@ def require_same(one: sl.Session, other: sl.Session) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
-def test_normal_rewards(policy: sl.Policy) -> None:
+def test_normal_rewards(policy: sl.extend.Policy) -> None:
     one, other = twins(
         lambda: sl.Session(ROWS, policy, 0.3, seed=2), lambda i, _: math.sin(i) / 3.0, 5.0
     )
@@ -79,7 +79,7 @@ def test_normal_rewards(policy: sl.Policy) -> None:
 
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS(), sl.ThompsonSampling(), sl.LinUCB()])
 @pytest.mark.parametrize("rewards", [sl.Bernoulli(), sl.Poisson()], ids=["clicks", "counts"])
-def test_clicks_and_counts(policy: sl.Policy, rewards: Any) -> None:
+def test_clicks_and_counts(policy: sl.extend.Policy, rewards: Any) -> None:
     one, other = twins(
         lambda: sl.Session(ROWS, policy, rewards=rewards, seed=2),
         lambda i, _: float(i % 3 == 1),
@@ -126,12 +126,12 @@ def test_amending_is_idempotent_and_survives(tmp_path: Path) -> None:
         before = len(session.events())
         session.amend(made[0], 0.75)
         assert len(session.events()) == before
-        with pytest.raises(sl.ClosedDecisionError, match=r"was told before: 0\.75"):
+        with pytest.raises(sl.types.ClosedDecisionError, match=r"was told before: 0\.75"):
             session.tell(made[0], 0.5)
         session.tell(made[0], 0.75)
         session.amend(made[0], 0.25)
         session.amend(made[4], 0.5)  # which was open
-        session.missing(session.ask())
+        session.give_up(session.ask())
         live = bits(session._live)
         session.export(tmp_path / "x.parquet")
         assert session.events()[-3].kind == "told"
@@ -175,7 +175,7 @@ def test_an_audit_notices_an_amended_reward_that_was_changed(tmp_path: Path) -> 
 def test_a_reward_that_was_not_learned_from_counts_in_effects_alone() -> None:
     session = sl.Session(ROWS[:2], sl.IDS(), 0.01, seed=1)
     while (decision := session.ask()).exploring:
-        session.tell(decision, 0.5 * decision.action[0])
+        session.tell(decision, 0.5 * decision.features[0])
     session.tell(decision, 0.5)
     before = session.status().evidence
     session.amend(decision, 0.9)
@@ -186,16 +186,16 @@ def test_a_reward_that_was_not_learned_from_counts_in_effects_alone() -> None:
 def test_what_cannot_be_amended() -> None:
     session = sl.Session(ROWS, sl.IDS(), 0.3, reward_window="1 round")
     first, second = session.ask(), session.ask()
-    session.missing(second)
+    session.give_up(second)
     session.ask()
-    with pytest.raises(sl.ExpiredDecisionError):
+    with pytest.raises(sl.types.ExpiredDecisionError):
         session.amend(first, 0.5)
-    with pytest.raises(sl.ClosedDecisionError, match="was given up"):
+    with pytest.raises(sl.types.ClosedDecisionError, match="was given up"):
         session.amend(second, 0.5)
-    with pytest.raises(sl.UnknownDecisionError):
+    with pytest.raises(sl.types.UnknownDecisionError):
         session.amend("nobody", 0.5)
-    stream = sl.Session(sl.stream(2, most=4), sl.LinUCB(), 0.3)
-    made = stream.ask(actions=ROWS)
+    stream = sl.Session(sl.stream(2, max_arms=4), sl.LinUCB(), 0.3)
+    made = stream.ask(options=ROWS)
     stream.tell(made, 0.5)
     with pytest.raises(ValueError, match="new in every round"):
         stream.amend(made, 0.6)

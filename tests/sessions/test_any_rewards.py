@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 pytestmark = [without_compilation, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 ROWS = {"a": [1.0, 2.27], "b": [-0.64, 0.0], "c": [1.33, 1.0]}
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "Stakes": sl.Stakes(),
     "IDS": sl.IDS(),
     "LinUCB": sl.LinUCB(),
@@ -90,7 +90,7 @@ def test_any_sequence_stays_readable_and_right(case: tuple[str, str, list[Any]])
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "x.db"
         session = sl.Session.open(path, ROWS, POLICIES[policy], seed=1, **KINDS[kind])
-        made: list[sl.Decision] = []
+        made: list[sl.types.Decision] = []
         log: dict[str, float] = {}
         for step in happens:
             if step[0] == "tell":
@@ -112,7 +112,9 @@ def test_any_sequence_stays_readable_and_right(case: tuple[str, str, list[Any]])
             require_right(session, made, log)
 
 
-def require_right(session: sl.Session, made: list[sl.Decision], log: dict[str, float]) -> None:
+def require_right(
+    session: sl.Session, made: list[sl.types.Decision], log: dict[str, float]
+) -> None:
     """Compare totals and estimates with those computed from the log."""
     live, found = session._live, session.estimates()
     assert found is not None
@@ -256,7 +258,7 @@ def test_a_reward_that_cannot_be_learned_from_is_refused(
         with pytest.raises(ValueError, match=r"1e\+60 cannot be learned from"):
             session.tell(made[0], 1e60)
         assert bits(session._live) == before
-        with pytest.raises(sl.RefusedRewardsError) as refused:
+        with pytest.raises(sl.types.RefusedRewardsError) as refused:
             session.tell_many([(made[0], 1e60), (made[1], 0.5)])
         assert list(refused.value.refused) == [made[0].id]
         session.tell(made[0], 0.25)

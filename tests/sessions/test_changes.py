@@ -16,7 +16,7 @@ ACTIONS = RNG.standard_normal((6, 3))
 ACTIONS /= np.linalg.norm(ACTIONS, axis=1, keepdims=True)
 SOME = [1, 3, 4, 5]  # they span R^3
 THETA = np.array([0.4, -0.2, 0.3])
-ABLE: list[sl.Policy] = [
+ABLE: list[sl.extend.Policy] = [
     # the learning rates of the paper depend on how many arms there are in all
     sl.IDS(learning_rate=0.7),
     sl.IDS(information="halfspace-ucb", sampling="exact", gaps="thresholded", learning_rate=0.7),
@@ -42,7 +42,7 @@ def reward(arm: int, rng: np.random.Generator) -> float:
 )
 @pytest.mark.parametrize("retired", [False, True])
 def test_some_arms_are_decided_on_as_if_there_were_no_others(
-    policy: sl.Policy, retired: bool
+    policy: sl.extend.Policy, retired: bool
 ) -> None:
     """Bit for bit: nothing of the other arms enters a decision."""
     whole = sl.Session(ACTIONS, policy, 0.3, seed=3)
@@ -99,7 +99,7 @@ def test_a_single_question_leaves_a_commitment_alone() -> None:
     "policy", [sl.IDS(), *ABLE[2:5], sl.BayesianIDS(samples=100), sl.LinMED()], ids=str
 )
 @pytest.mark.parametrize("noise", [0.3, [0.3, 0.2, 0.3, 0.3, 0.1]])
-def test_a_new_option_finds_what_was_learned(policy: sl.Policy, noise: Any) -> None:
+def test_a_new_option_finds_what_was_learned(policy: sl.extend.Policy, noise: Any) -> None:
     session = sl.Session(ACTIONS[:5], policy, noise, seed=3)
     levels = np.broadcast_to(noise, 5)
     whole = sl.Session(ACTIONS, policy, [*levels, 0.4] if isinstance(noise, list) else 0.3, seed=3)
@@ -213,7 +213,7 @@ def test_bad_changes(call: Any, message: str) -> None:
     ],
     ids=str,
 )
-def test_policies_that_need_all_their_options(policy: sl.Policy) -> None:
+def test_policies_that_need_all_their_options(policy: sl.extend.Policy) -> None:
     session = sl.Session(ACTIONS, policy, 0.3)
     for call in (lambda: session.ask(available=[0, 1]), lambda: session.retire(0)):
         with pytest.raises(ValueError, match="cannot choose among some of its options only"):

@@ -22,7 +22,7 @@ def commit(session: sl.Session, *arms: int) -> None:
 
 
 def test_it_survives_and_the_policy_learns_nothing_more(tmp_path: Path) -> None:
-    with sl.Session.open(tmp_path / "x.db", ROWS, sl.IDS(), 0.3, floor=0.1) as session:
+    with sl.Session.open(tmp_path / "x.db", ROWS, sl.IDS(), 0.3, min_probability=0.1) as session:
         session.tell(session.ask(), 0.5)
         commit(session, 2)
         learned = session.status().explorations
@@ -63,4 +63,4 @@ def test_options_that_come_and_go_end_it() -> None:
     with pytest.raises(ValueError, match="arm 1 cannot be committed to: it is not on offer"):
         commit(session, 1)
     with pytest.raises(ValueError, match="needs options that last"):
-        commit(sl.Session(sl.stream(2, most=3), sl.LinUCB(), 0.3), 0)
+        commit(sl.Session(sl.stream(2, max_arms=3), sl.LinUCB(), 0.3), 0)

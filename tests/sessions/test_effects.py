@@ -24,7 +24,7 @@ NOISE = 0.5
 
 
 def data_of(
-    options: sl.Options, policy: sl.Policy, noise_std: Any = NOISE, rounds: int = 40
+    options: sl.types.Options, policy: sl.extend.Policy, noise_std: Any = NOISE, rounds: int = 40
 ) -> tuple[Any, list[int], list[float]]:
     """Play some rounds; return state, options and rewards learned from."""
     d = options.features.shape[1]
@@ -57,7 +57,7 @@ def data_of(
 )
 @pytest.mark.parametrize("options", [PAGES, PLAIN], ids=["interactions", "main effects"])
 def test_intervals_are_those_of_the_theorem(
-    options: sl.Options, policy: sl.Policy, regulariser: float | None
+    options: sl.types.Options, policy: sl.extend.Policy, regulariser: float | None
 ) -> None:
     state, arms, rewards = data_of(options, policy)
     ellipsoid = ellipsoid_in(state, options.features, NOISE, norm_bound=2.0)
@@ -73,7 +73,7 @@ def test_intervals_are_those_of_the_theorem(
 
 @without_compilation
 @pytest.mark.parametrize("policy", [sl.LinUCB(), sl.ThompsonSampling()], ids=str)
-def test_noise_that_differs_between_options(policy: sl.Policy) -> None:
+def test_noise_that_differs_between_options(policy: sl.extend.Policy) -> None:
     levels = np.linspace(0.2, 0.7, len(PLAIN))
     state, arms, rewards = data_of(PLAIN, policy, levels)
     ellipsoid = ellipsoid_in(state, PLAIN.features, levels)
@@ -137,7 +137,7 @@ def test_what_no_data_can_tell_is_not_told() -> None:
     assert {effect[3:] for effect in found} == {(-math.inf, math.inf)}
     # but differences between allowed options are known
     named = Contrast("large", "9 to 10", options.features[0] - options.features[1])
-    own = sl.Options(options.features, contrasts=[named])
+    own = sl.types.Options(options.features, contrasts=[named])
     (difference,) = effects(own, ellipsoid)
     assert math.isfinite(difference.effect)
     assert difference.lower < difference.effect < difference.upper < math.inf
@@ -151,7 +151,7 @@ def test_arms_in_a_basis_of_their_span() -> None:
         Contrast("a", "", np.array([0.0, 1.0, 0.0])),
         Contrast("a to b", "", np.array([0.0, 1.0, -1.0])),
     ]
-    options = sl.Options(features, contrasts=contrasts)
+    options = sl.types.Options(features, contrasts=contrasts)
     state, arms, rewards = data_of(options, sl.IDS())
     ellipsoid = ellipsoid_in(state, options.features, NOISE)
     assert ellipsoid is not None
@@ -185,7 +185,7 @@ def test_bad_data(arguments: Any, message: str) -> None:
 
 
 def test_no_contrasts_no_effects() -> None:
-    options = sl.Options([[1.0, 0.0]], contrasts=[])
+    options = sl.types.Options([[1.0, 0.0]], contrasts=[])
     assert effects(options, ellipsoid_of(options.features, [0], [0], NOISE)) == []
 
 
@@ -198,7 +198,7 @@ def test_the_evidence_is_that_of_a_policy_with_a_test() -> None:
         ellipsoid = ellipsoid_in(state, options.features, NOISE)
         assert ellipsoid is not None
         ours = evidence_of(ellipsoid, options.features, clock, policy.confidence)
-        theirs = sl.inspect(state, clock, ALL_ARMS)
+        theirs = sl.extend.inspect(state, clock, ALL_ARMS)
         assert ours.best == theirs.best
         assert ours[1:3] == pytest.approx(theirs[1:3], rel=1e-9)
 
@@ -208,7 +208,7 @@ RUNS, ROUNDS = 200, 60
 
 @without_compilation
 @pytest.mark.parametrize("policy", [sl.LinUCB(), sl.ThompsonSampling()], ids=str)
-def test_intervals_ever_miss_at_most_as_often_as_promised(policy: sl.Policy) -> None:
+def test_intervals_ever_miss_at_most_as_often_as_promised(policy: sl.extend.Policy) -> None:
     """Look after every reward of an adaptive run; a run fails if any interval ever misses."""
     delta = 0.2
     theta = np.array([0.5, 0.3, -0.2, 0.25])

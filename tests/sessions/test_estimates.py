@@ -14,7 +14,7 @@ ACTIONS = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
 NOISE_STD = 0.5
 
 
-def told(policy: sl.Policy) -> tuple[sl.Session, list[int], list[float]]:
+def told(policy: sl.extend.Policy) -> tuple[sl.Session, list[int], list[float]]:
     session = sl.Session(ACTIONS, policy, NOISE_STD, seed=1, units="given")
     arms, rewards = [], []
     for reward in (0.3, -0.2, 1.1, 0.4):
@@ -35,7 +35,9 @@ def told(policy: sl.Policy) -> tuple[sl.Session, list[int], list[float]]:
     ],
     ids=str,
 )
-def test_estimates_are_those_of_ridge_regression(policy: sl.Policy, regulariser: float) -> None:
+def test_estimates_are_those_of_ridge_regression(
+    policy: sl.extend.Policy, regulariser: float
+) -> None:
     session, arms, rewards = told(policy)
     estimates = session.estimates()
     assert estimates is not None
@@ -66,7 +68,7 @@ def test_open_decisions_are_listed_also_after_a_restart(tmp_path: Path) -> None:
     decisions = [session.ask() for _ in range(3)]
     session.tell(decisions[1].id, 0.0)
     expected = [
-        sl.Pending(d.id, d.arm, d.exploring, d.round, d.probability, d.made)
+        sl.types.Pending(d.id, d.arm, d.exploring, d.round, d.probability, d.made)
         for d in (decisions[0], decisions[2])
     ]
     assert session.pending() == expected

@@ -123,7 +123,7 @@ def test_a_combination_can_be_added_later() -> None:
     assert more.features[-2:].tobytes() == everything.features[rows].tobytes()
     assert more.levels is not None
     assert more.levels[-1] == {"picture": "small", "text": "long", "price": 12}
-    assert same_bits(sl.Options.build(more.describe()), more)
+    assert same_bits(sl.types.Options.build(more.describe()), more)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from sightline.sessions.journal import FileLock, Journal
 from tests.own_policies import EpsilonGreedy
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
-POLICIES: list[sl.Policy] = [
+POLICIES: list[sl.extend.Policy] = [
     sl.IDS(),
     sl.LinUCB(),
     sl.ThompsonSampling(),
@@ -45,7 +45,7 @@ def _close_all(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         journal.close()
 
 
-def begun(path: Path, policy: sl.Policy | None = None, **options: Any) -> sl.Session:
+def begun(path: Path, policy: sl.extend.Policy | None = None, **options: Any) -> sl.Session:
     return sl.Session.open(path, PROBLEM.actions, policy or sl.IDS(), 0.3, seed=4, **options)
 
 
@@ -90,7 +90,7 @@ def everything(session: sl.Session) -> dict[str, Any]:
     return {**snapshot.header, **arrays}
 
 
-def reopened(path: Path, policy: sl.Policy) -> sl.Session:
+def reopened(path: Path, policy: sl.extend.Policy) -> sl.Session:
     own = None if type(policy).__module__.startswith("sightline") else policy
     return sl.Session.open(path, policy=own)
 
@@ -98,7 +98,7 @@ def reopened(path: Path, policy: sl.Policy) -> sl.Session:
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("every", [7, 10_000])
 def test_a_reopened_session_is_the_same_in_all_bits(
-    policy: sl.Policy, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    policy: sl.extend.Policy, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "SNAPSHOT_EVERY", every)
     path = tmp_path / "experiment.db"
@@ -153,9 +153,9 @@ def test_a_reward_told_again_after_any_time(
     for decision in told:
         session.tell(decision, 0.1)
     session.tell(told[0], 0.1)
-    with pytest.raises(sl.ClosedDecisionError, match=r"0\.1 at .* now 0\.2"):
+    with pytest.raises(sl.types.ClosedDecisionError, match=r"0\.1 at .* now 0\.2"):
         session.tell(told[0], 0.2)
-    with pytest.raises(sl.UnknownDecisionError):
+    with pytest.raises(sl.types.UnknownDecisionError):
         session.tell("x", 0.2)
     assert session.status().told == 10
 

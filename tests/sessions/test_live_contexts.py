@@ -32,7 +32,7 @@ SEGMENTS: dict[str, Any] = {
 THETA = np.array([1.0, 0.3])
 OPTIONS = sl.contexts(SEGMENTS, LAW)
 PROBLEM = sl.ContextualBandit(np.split(OPTIONS.features, [2, 5]), THETA, LAW, 0.1)
-POLICIES: list[sl.Policy] = [
+POLICIES: list[sl.extend.Policy] = [
     sl.IDS(),
     sl.IDS(context_probabilities="estimated"),
     sl.IDS(contexts="conditional"),
@@ -54,7 +54,7 @@ every_policy = pytest.mark.parametrize(
 )
 
 
-def new_session(policy: sl.Policy | None = None, **changes: Any) -> sl.Session:
+def new_session(policy: sl.extend.Policy | None = None, **changes: Any) -> sl.Session:
     changes = {"units": "given", **changes}
     return sl.Session(OPTIONS, policy or sl.IDS(), 0.1, seed=4, **changes)
 
@@ -68,7 +68,7 @@ class Played(NamedTuple):
 
 
 def by_hand(
-    policy: sl.Policy, contexts: list[int], errors: list[float], delay: int
+    policy: sl.extend.Policy, contexts: list[int], errors: list[float], delay: int
 ) -> list[Played]:
     """Play as the loop of a simulation does, with delayed rewards."""
     state = policy.start(PROBLEM.model)
@@ -94,12 +94,12 @@ def by_hand(
 @without_compilation
 @every_policy
 @pytest.mark.parametrize("delay", [0, 6])
-def test_a_session_decides_as_the_loop_does(policy: sl.Policy, delay: int) -> None:
+def test_a_session_decides_as_the_loop_does(policy: sl.extend.Policy, delay: int) -> None:
     rng = np.random.default_rng(3)
     contexts = rng.choice(3, size=150, p=LAW).tolist()
     errors = rng.standard_normal(150).tolist()
     session = new_session(policy)
-    decisions: list[sl.Decision] = []
+    decisions: list[sl.types.Decision] = []
     for t, context in enumerate(contexts, 1):
         by_name = bool(t % 2)
         decisions.append(
@@ -117,7 +117,7 @@ def test_a_session_decides_as_the_loop_does(policy: sl.Policy, delay: int) -> No
 @pytest.mark.parametrize(
     "policy", [sl.LinUCB(), pytest.param(sl.ThompsonSampling(), marks=thorough)], ids=str
 )
-def test_a_policy_that_never_commits_plays_as_in_a_simulation(policy: sl.Policy) -> None:
+def test_a_policy_that_never_commits_plays_as_in_a_simulation(policy: sl.extend.Policy) -> None:
     run = sl.simulate(PROBLEM, policy, 100, 4, range(1, 101))
     noise = streams(4)[1]
     session = new_session(policy)
@@ -129,11 +129,11 @@ def test_a_policy_that_never_commits_plays_as_in_a_simulation(policy: sl.Policy)
     assert arms == np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1).tolist()
 
 
-def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
+def play(session: sl.Session, rounds: int, seed: int) -> list[sl.types.Decision]:
     """Ask in random contexts, also in batches; rewards come late or never."""
     rng = np.random.default_rng(seed)
-    made: list[sl.Decision] = []
-    open_: list[sl.Decision] = []
+    made: list[sl.types.Decision] = []
+    open_: list[sl.types.Decision] = []
     for _ in range(rounds):
         context = int(rng.choice(3, p=LAW))
         count = 3 if rng.random() < 0.2 else 1
@@ -155,7 +155,7 @@ def test_a_decision_says_what_was_chosen_and_where() -> None:
     assert decision.context == "desktop"
     assert 2 <= decision.arm < 5
     assert decision.option == ["red", "blue", "green"][decision.arm - 2]
-    assert decision.action.tolist() == OPTIONS.features[decision.arm].tolist()
+    assert decision.features.tolist() == OPTIONS.features[decision.arm].tolist()
     batch = session.ask(count=5, context=2)
     assert [(one.context, one.option, one.arm) for one in batch] == [("tablet", "0", 5)] * 5
     assert "6 arms in 3 contexts and 2 dimensions" in repr(session)
@@ -196,7 +196,7 @@ def test_a_batch_of_a_policy_that_does_not_randomise_varies() -> None:
 @every_policy
 @pytest.mark.parametrize("every", [7, 10_000])
 def test_a_reopened_session_is_the_same_in_all_bits(
-    policy: sl.Policy, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    policy: sl.extend.Policy, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "SNAPSHOT_EVERY", every)
     path = tmp_path / "experiment.db"
@@ -218,7 +218,7 @@ def test_a_reopened_session_is_the_same_in_all_bits(
 
 
 @every_policy
-def test_a_loaded_session_goes_on_bit_for_bit(policy: sl.Policy, tmp_path: Path) -> None:
+def test_a_loaded_session_goes_on_bit_for_bit(policy: sl.extend.Policy, tmp_path: Path) -> None:
     sessions = [new_session(policy), new_session(policy)]
     for part in range(4):
         made = [play(session, 12, seed=part) for session in sessions]
@@ -318,7 +318,7 @@ def test_policies_that_need_fixed_arms_say_so() -> None:
 
 
 @pytest.mark.parametrize("policy", [sl.LinUCB(), sl.ThompsonSampling()], ids=str)
-def test_some_options_of_a_context(policy: sl.Policy) -> None:
+def test_some_options_of_a_context(policy: sl.extend.Policy) -> None:
     session = new_session(policy)
     play(session, 10, seed=0)
     choices: list[list[str | int]] = [["blue", "green"], [3, 4], ["blue", 4]]
@@ -332,8 +332,8 @@ def test_some_options_of_a_context(policy: sl.Policy) -> None:
 
 @thorough
 @pytest.mark.parametrize("policy", POLICIES[:4], ids=lambda policy: str(policy)[-60:])
-def test_with_a_floor_every_option_of_the_context_has_its_share(policy: sl.Policy) -> None:
-    session = new_session(policy, floor=0.1)
+def test_with_a_floor_every_option_of_the_context_has_its_share(policy: sl.extend.Policy) -> None:
+    session = new_session(policy, min_probability=0.1)
     rng = np.random.default_rng(0)
     counts = np.zeros(6)
     weights = np.zeros(6)
@@ -348,7 +348,7 @@ def test_with_a_floor_every_option_of_the_context_has_its_share(policy: sl.Polic
     # inverse probabilities sum, on average, to the number of rounds with the option on offer
     np.testing.assert_allclose(weights, 100, atol=5 * math.sqrt(100 / 0.1))
     with pytest.raises(ValueError, match=r"at most 1/3, as there are 3 options in a context"):
-        new_session(policy, floor=0.4)
+        new_session(policy, min_probability=0.4)
 
 
 @pytest.mark.slow
@@ -367,13 +367,13 @@ def test_windows_end_in_all_contexts() -> None:
     session.ask(context=1)
     status = session.status()
     assert (status.expired, status.pending, status.explorations) == (1, 1, 1)
-    with pytest.raises(sl.ExpiredDecisionError):
+    with pytest.raises(sl.types.ExpiredDecisionError):
         session.tell(first, 1.0)
 
 
 @thorough
 @pytest.mark.parametrize("policy", [*POLICIES[1:], sl.Stakes()], ids=lambda one: str(one)[-60:])
-def test_what_is_made_of_it(policy: sl.Policy, tmp_path: Path) -> None:
+def test_what_is_made_of_it(policy: sl.extend.Policy, tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     with sl.Session.open(
         tmp_path / "journal.db", OPTIONS, policy, 0.1, seed=4, units="given"
@@ -524,7 +524,7 @@ class SilentState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Greedy(sl.Policy):
+class Greedy(sl.extend.Policy):
     """In plain Python: play every arm twice, then commit."""
 
     silent: bool = False
@@ -537,18 +537,20 @@ class Greedy(sl.Policy):
     def randomises(self) -> bool:
         return False
 
-    supports = sl.Supports(masks=True, contexts=True)
+    supports = sl.extend.Supports(masks=True, contexts=True)
 
-    def start(self, model: sl.Model) -> GreedyState | SilentState:
+    def start(self, model: sl.extend.Model) -> GreedyState | SilentState:
         arrays = np.zeros(len(model.rewards)), np.zeros(len(model.rewards))
         return SilentState(*arrays) if self.silent else GreedyState(*arrays)
 
 
-def choose_greedily(state: Any, clock: Clock, offer: Any, rng: np.random.Generator) -> sl.Choice:
+def choose_greedily(
+    state: Any, clock: Clock, offer: Any, rng: np.random.Generator
+) -> sl.extend.Choice:
     if state.counts.min() >= 2:
-        return sl.Choice(best_greedily(state, clock, offer), 1.0, sl.never())
+        return sl.extend.Choice(best_greedily(state, clock, offer), 1.0, sl.extend.never())
     counts = state.counts[offer.start : offer.stop]
-    return sl.Choice(offer.start + int(counts.argmin()), 1.0, clock)
+    return sl.extend.Choice(offer.start + int(counts.argmin()), 1.0, clock)
 
 
 def learn_greedily(state: Any, clock: Clock, arm: int, outcome: float) -> None:
@@ -561,10 +563,10 @@ def best_greedily(state: Any, clock: Clock, offer: Any) -> int:
     return int(offer.start + means[offer.start : offer.stop].argmax())
 
 
-sl.register_policy(
+sl.extend.register_policy(
     GreedyState, choose=choose_greedily, update=learn_greedily, best_of=best_greedily
 )
-sl.register_policy(SilentState, choose=choose_greedily, update=learn_greedily)
+sl.extend.register_policy(SilentState, choose=choose_greedily, update=learn_greedily)
 
 
 def test_a_policy_in_plain_python(tmp_path: Path) -> None:
@@ -617,7 +619,9 @@ def test_probabilities_are_those_of_the_law_in_every_context() -> None:
 
 @thorough
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
-def test_a_loaded_session_knows_how_often_contexts_came(policy: sl.Policy, tmp_path: Path) -> None:
+def test_a_loaded_session_knows_how_often_contexts_came(
+    policy: sl.extend.Policy, tmp_path: Path
+) -> None:
     session = sl.Session(
         sl.contexts(SEGMENTS), policy, 0.1, seed=4, units="given"
     )  # it must count contexts

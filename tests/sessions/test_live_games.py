@@ -37,8 +37,8 @@ every_game = pytest.mark.parametrize(
     [DUEL, pytest.param(GAME, marks=thorough), pytest.param(SEVERAL, marks=thorough)],
     ids=["duel", "game", "several"],
 )
-POLICIES: list[sl.Policy] = [sl.Stakes(), sl.IDS()]
-OTHERS: list[sl.Policy] = [
+POLICIES: list[sl.extend.Policy] = [sl.Stakes(), sl.IDS()]
+OTHERS: list[sl.extend.Policy] = [
     sl.EpsilonGreedy(),
     sl.LinUCB(),
     sl.PrimalDual(),
@@ -55,7 +55,7 @@ every_policy = pytest.mark.parametrize(
 )
 
 
-def outcome_of(made: sl.Decision, rng: np.random.Generator, options: Options = DUEL) -> Any:
+def outcome_of(made: sl.types.Decision, rng: np.random.Generator, options: Options = DUEL) -> Any:
     """Outcome of a decision: the winner, a number, or several."""
     if made.pair is None:
         assert options.observations is not None
@@ -69,12 +69,12 @@ def outcome_of(made: sl.Decision, rng: np.random.Generator, options: Options = D
     return how[made.round % 3]
 
 
-def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
+def play(session: sl.Session, rounds: int, seed: int) -> list[sl.types.Decision]:
     """Ask and tell, also in batches, with outcomes that come late, out of order, or never."""
     rng = np.random.default_rng(seed)
     game = SEVERAL if session.options.per_arm > 1 else GAME
-    made: list[sl.Decision] = []
-    open_: list[sl.Decision] = []
+    made: list[sl.types.Decision] = []
+    open_: list[sl.types.Decision] = []
     for _ in range(rounds):
         new = session.ask(count=3) if rng.random() < 0.2 else [session.ask()]
         made += new
@@ -89,7 +89,7 @@ def play(session: sl.Session, rounds: int, seed: int) -> list[sl.Decision]:
 
 
 def new_session(
-    options: Options = DUEL, policy: sl.Policy | None = None, **more: Any
+    options: Options = DUEL, policy: sl.extend.Policy | None = None, **more: Any
 ) -> sl.Session:
     more = {"units": "given", **more}
     return sl.Session(options, policy, 1.0 if options is DUEL else 0.3, seed=4, **more)
@@ -128,7 +128,7 @@ def test_effects_of_a_duel_are_those_that_comparisons_tell() -> None:
 
 @every_policy
 @every_game
-def test_a_session_decides_as_a_simulation_does(policy: sl.Policy, options: Options) -> None:
+def test_a_session_decides_as_a_simulation_does(policy: sl.extend.Policy, options: Options) -> None:
     theta = THETA if options is DUEL else [0.5, 0.2]
     assert options.observations is not None
     problem = sl.LinearGame(options.features, options.observations, theta, 0.1)
@@ -148,7 +148,7 @@ def test_a_session_decides_as_a_simulation_does(policy: sl.Policy, options: Opti
     assert arms == np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1).tolist()
 
 
-def _told(session: sl.Session, made: sl.Decision, outcome: Any) -> Any:
+def _told(session: sl.Session, made: sl.types.Decision, outcome: Any) -> Any:
     from sightline.sessions.decisions import Closing
 
     return Closing(session._live.decisions.open[made.id], "told", outcome, 0.0)
@@ -227,7 +227,7 @@ def test_batches_use_expected_outcomes_not_rewards() -> None:
 @every_policy
 @every_game
 def test_a_saved_session_goes_on_as_if_nothing_had_happened(
-    options: Options, policy: sl.Policy, tmp_path: Path
+    options: Options, policy: sl.extend.Policy, tmp_path: Path
 ) -> None:
     path = tmp_path / "session.npz"
     whole, part = new_session(options, policy), new_session(options, policy)
@@ -245,7 +245,7 @@ def test_a_saved_session_goes_on_as_if_nothing_had_happened(
 @every_policy
 @every_game
 def test_a_killed_session_goes_on_from_its_journal(
-    options: Options, policy: sl.Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: Options, policy: sl.extend.Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "SNAPSHOT_EVERY", 25)
     path = tmp_path / "journal.db"
@@ -283,7 +283,7 @@ def test_ways_to_tell_a_winner() -> None:
             assert session._live.counters.totals[made.arm] == value
             for again in told:
                 session.tell(made, again)
-            with pytest.raises(sl.ClosedDecisionError, match="was told before"):
+            with pytest.raises(sl.types.ClosedDecisionError, match="was told before"):
                 session.tell(made, 0.25)
 
 
@@ -297,7 +297,7 @@ def test_an_item_alone_has_nobody_to_win_against() -> None:
     np.testing.assert_array_equal(before.means, session.estimates().means)  # type: ignore[union-attr]
 
 
-def asked(session: sl.Session) -> sl.Decision:
+def asked(session: sl.Session) -> sl.types.Decision:
     """Ask until two are compared."""
     made = session.ask()
     while made.pair is not None and made.pair[0] == made.pair[1]:
@@ -320,7 +320,7 @@ def test_what_is_no_winner_is_refused_with_both_names(told: Any) -> None:
     with pytest.raises(ValueError, match=sentence) as caught:
         session.tell(made, told)
     assert "\n" not in str(caught.value)
-    with pytest.raises(sl.RefusedRewardsError, match=sentence):
+    with pytest.raises(sl.types.RefusedRewardsError, match=sentence):
         session.tell_many({made.id: told})
     assert everything(session) == before
     session.tell(made, first)
@@ -335,7 +335,7 @@ REFUSED: dict[str, tuple[Callable[[sl.Session], object], str]] = {
     "retire": (lambda s: s.retire(0), "retiring an option needs options that show their rewards"),
     "add": (lambda s: s.add("new", [1.0, 1.0]), "adding an option needs options that show"),
     "context": (lambda s: s.ask(context="a"), "there are no contexts"),
-    "actions": (lambda s: s.ask(actions=PAID), "actions must be left out"),
+    "actions": (lambda s: s.ask(options=PAID), "options must be left out"),
 }
 
 
@@ -403,7 +403,7 @@ def test_outcomes_that_do_not_come_are_learned_as_said() -> None:
     assert session.status().expired == 4
     assert not session._live.counters.totals.any(), "ties"
     assert session._live.counters.told.sum() == 4
-    with pytest.raises(sl.ExpiredDecisionError):
+    with pytest.raises(sl.types.ExpiredDecisionError):
         session.tell(made[0], 0.5)
     with pytest.raises(ValueError, match="on_timeout must be 'the first' or 'the second'"):
         new_session(reward_window="2 rounds", on_timeout=2.0)
@@ -412,7 +412,7 @@ def test_outcomes_that_do_not_come_are_learned_as_said() -> None:
 @thorough
 @every_policy
 @every_game
-def test_what_can_be_known(options: Options, policy: sl.Policy, tmp_path: Path) -> None:
+def test_what_can_be_known(options: Options, policy: sl.extend.Policy, tmp_path: Path) -> None:
     noise = 1.0 if options is DUEL else 0.3
     with sl.Session.open(tmp_path / "journal.db", options, policy, noise, units="given") as session:
         session.plot()
@@ -461,11 +461,11 @@ def test_items_that_are_the_same_cannot_be_told_apart() -> None:
     session.plot()
 
 
-@pytest.mark.parametrize("floor", [0.05, 0.1])
-def test_a_floor_holds_for_all_pairs(floor: float) -> None:
-    session = new_session(policy=sl.IDS(), floor=floor)
+@pytest.mark.parametrize("min_probability", [0.05, 0.1])
+def test_a_floor_holds_for_all_pairs(min_probability: float) -> None:
+    session = new_session(policy=sl.IDS(), min_probability=min_probability)
     made = play(session, 40, 3)
-    assert all(one.probability >= floor for one in made)
+    assert all(one.probability >= min_probability for one in made)
     assert len({one.arm for one in made}) > 5
 
 
@@ -529,11 +529,13 @@ def test_several_numbers_are_compared_when_told_again(tmp_path: Path) -> None:
         made = session.ask()
         session.tell(made, [0.1, 0.2])
         session.tell(made.id, np.array([0.1, 0.2]))
-        with pytest.raises(sl.ClosedDecisionError, match=r"before: \(0.1, 0.2\) .*\(0.1, 0.3\)"):
+        with pytest.raises(
+            sl.types.ClosedDecisionError, match=r"before: \(0.1, 0.2\) .*\(0.1, 0.3\)"
+        ):
             session.tell(made, [0.1, 0.3])
         session._live.decisions.closed.clear()  # as after a long time
         session.tell(made, [0.1, 0.2])
-        with pytest.raises(sl.ClosedDecisionError):
+        with pytest.raises(sl.types.ClosedDecisionError):
             session.tell(made, [0.1, 0.3])
 
 

@@ -15,7 +15,7 @@ from tests.marks import without_compilation
 
 pytestmark = without_compilation
 
-POLICIES: list[sl.Policy] = [
+POLICIES: list[sl.extend.Policy] = [
     sl.LinUCB(),
     sl.ThompsonSampling(),
     sl.EpsilonGreedy(),
@@ -32,7 +32,7 @@ def play(session: sl.Session, n: int, seed: int) -> list[int]:
     rng, arms, late = np.random.default_rng(seed), [], []
     for i in range(n):
         rows = np.column_stack([np.ones(4), rng.standard_normal((4, 2))])
-        made = session.ask(actions=rows)
+        made = session.ask(options=rows)
         arms.append(made.arm)
         reward = float(rng.random() < 1.0 / (1.0 + np.exp(-rows[made.arm] @ THETA)))
         late.append((made.id, reward))
@@ -46,7 +46,7 @@ def play(session: sl.Session, n: int, seed: int) -> list[int]:
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
 @pytest.mark.parametrize("rewards", [sl.Bernoulli(), sl.Poisson()], ids=str)
 def test_a_session_goes_on_from_a_file(
-    policy: sl.Policy, rewards: sl.Likelihood, tmp_path: Path
+    policy: sl.extend.Policy, rewards: sl.extend.Likelihood, tmp_path: Path
 ) -> None:
     session = sl.Session(sl.stream(3, 5), policy, seed=1, rewards=rewards, units="given")
     play(session, 31, seed=2)
@@ -68,6 +68,6 @@ def test_it_learns_the_parameter() -> None:
 
 def test_rewards_are_checked() -> None:
     session = sl.Session(sl.stream(3, 5), sl.LinUCB(), rewards=sl.Bernoulli())
-    made = session.ask(actions=np.ones((1, 3)))
+    made = session.ask(options=np.ones((1, 3)))
     with pytest.raises(ValueError, match="must be 0 or 1"):
         session.tell(made.id, 0.5)

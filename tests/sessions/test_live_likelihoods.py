@@ -12,7 +12,7 @@ import sightline as sl
 from tests.marks import thorough, without_compilation
 
 
-def pages() -> sl.Options:
+def pages() -> sl.types.Options:
     return sl.factorial({"picture": ["large", "small"], "text": ["short", "long"]})
 
 
@@ -26,7 +26,9 @@ def run(session: sl.Session, rounds: int, rates: Any, seed: int = 0) -> None:
 
 @pytest.mark.parametrize("rewards", [sl.Bernoulli(), sl.Bernoulli("identity"), sl.Poisson()])
 @without_compilation
-def test_a_session_learns_and_goes_on_from_a_file(rewards: sl.Likelihood, tmp_path: Path) -> None:
+def test_a_session_learns_and_goes_on_from_a_file(
+    rewards: sl.extend.Likelihood, tmp_path: Path
+) -> None:
     session = sl.Session(pages(), rewards=rewards, seed=1)
     run(session, 300, [0.02, 0.3, 0.05, 0.1])
     assert session.status().best == session.options.names[1]
@@ -45,7 +47,7 @@ def test_a_session_learns_and_goes_on_from_a_file(rewards: sl.Likelihood, tmp_pa
 
 @pytest.mark.parametrize("policy", [sl.LinUCB(), sl.ThompsonSampling(), sl.IDS(), sl.Stakes()])
 @without_compilation
-def test_an_option_that_begins_with_zeros_is_not_given_up(policy: sl.Policy) -> None:
+def test_an_option_that_begins_with_zeros_is_not_given_up(policy: sl.extend.Policy) -> None:
     """With effects on rates, the Fisher information of zeros alone has no bound."""
     for seed in range(8):
         session = sl.Session(["A", "B"], policy, rewards=sl.Bernoulli("identity"), seed=seed)
@@ -76,7 +78,7 @@ def test_a_journal_is_replayed_bit_for_bit(tmp_path: Path) -> None:
         (sl.Poisson(), 0.5, "reward must be a whole number from 0"),
     ],
 )
-def test_rewards_that_cannot_be(rewards: sl.Likelihood, told: float, sentence: str) -> None:
+def test_rewards_that_cannot_be(rewards: sl.extend.Likelihood, told: float, sentence: str) -> None:
     session = sl.Session(np.eye(2), rewards=rewards)
     made = session.ask()
     with pytest.raises(ValueError, match=sentence):

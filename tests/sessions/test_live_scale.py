@@ -51,7 +51,7 @@ def test_equal_rewards_can_be_saved(reward: float, tmp_path: Path) -> None:
 def test_intervals_of_options_have_the_offset() -> None:
     """Means of options include the constant even where features do not span it."""
     session = sl.Session({"a": [1.0], "b": [2.0]})
-    told(session, lambda decision: 100.0 + decision.action[0], 100)
+    told(session, lambda decision: 100.0 + decision.features[0], 100)
     estimates, found = session.estimates(), view_of(session._live).intervals(0.05)
     assert estimates is not None
     assert found[0] == pytest.approx(estimates.means, rel=1e-6)
@@ -73,7 +73,7 @@ def test_differences_to_a_control_have_no_offset() -> None:
 @pytest.mark.parametrize(
     "policy", [sl.Stakes(), sl.LinUCB(), sl.ThompsonSampling()], ids=lambda one: type(one).__name__
 )
-def test_a_noisier_option_changes_no_estimate(policy: sl.Policy, noise_std: Any) -> None:
+def test_a_noisier_option_changes_no_estimate(policy: sl.extend.Policy, noise_std: Any) -> None:
     """Its level becomes the unit in which all others are kept."""
     features = {"a": [1.0, 0.5], "b": [0.5, 1.0]}
     likelihood = None if noise_std is None else sl.Gaussian(std=None)
@@ -95,7 +95,7 @@ def test_a_noisier_option_changes_no_estimate(policy: sl.Policy, noise_std: Any)
     "policy", [sl.BayesianIDS(), sl.ThompsonSampling()], ids=lambda one: type(one).__name__
 )
 def test_a_longer_option_leaves_a_session_that_can_be_loaded(
-    policy: sl.Policy, rewards: Any, tmp_path: Path
+    policy: sl.extend.Policy, rewards: Any, tmp_path: Path
 ) -> None:
     """It changes the prior, from which the fit and the posterior follow."""
     session = sl.Session({"a": [1.0, 0.5], "b": [0.5, 1.0]}, policy, rewards=rewards)

@@ -32,7 +32,7 @@ def estimates(session: sl.Session) -> Estimates:
 
 @without_compilation
 @pytest.mark.parametrize("policy", [None, sl.IDS(), sl.IDS(confidence=sl.LogDet(norm_bound=None))])
-def test_neither_number_is_needed(policy: sl.Policy | None) -> None:
+def test_neither_number_is_needed(policy: sl.extend.Policy | None) -> None:
     session = sl.Session(OPTIONS, policy, rewards=UNKNOWN, seed=1, units="given")
     run(session, 150)
     status = session.status()
@@ -106,11 +106,11 @@ def test_options_that_come_keep_the_level() -> None:
 
 @without_compilation
 def test_streams_learn_the_level_too() -> None:
-    session = sl.Session(sl.stream(2, most=3), sl.LinUCB(), rewards=UNKNOWN, seed=1)
+    session = sl.Session(sl.stream(2, max_arms=3), sl.LinUCB(), rewards=UNKNOWN, seed=1)
     rng = np.random.default_rng(0)
     for _ in range(60):
         actions = rng.standard_normal((3, 2))
-        decision = session.ask(actions=actions)
+        decision = session.ask(options=actions)
         mean = float(actions[decision.arm] @ [3.0, 1.0])
         session.tell(decision.id, mean + 0.5 * rng.standard_normal())
     found = session.effects()

@@ -43,7 +43,9 @@ def test_ids_are_never_given_out_again(tmp_path: Path) -> None:
         again = [other.ask() for _ in range(50)]
         assert [one.arm for one in again] == [one.arm for one in lost], "the seed is the same"
         ids |= {one.id for one in again}
-        with pytest.raises(sl.UnknownDecisionError, match="after the state that this session was"):
+        with pytest.raises(
+            sl.types.UnknownDecisionError, match="after the state that this session was"
+        ):
             other.tell(lost[0], 1.0)
     assert len(ids) == 150
 
@@ -55,7 +57,7 @@ def test_closed_decisions_are_remembered_in_files(tmp_path: Path) -> None:
     session.save(tmp_path / "state")
     loaded = sl.Session.load(tmp_path / "state")
     loaded.tell(decision.id, 0.25)
-    with pytest.raises(sl.ClosedDecisionError, match=r"told before: 0\.25 at"):
+    with pytest.raises(sl.types.ClosedDecisionError, match=r"told before: 0\.25 at"):
         loaded.tell(decision, 0.5)
     assert loaded.status().told == 1
 
@@ -64,21 +66,23 @@ def test_a_reward_that_is_refused_does_not_hold_up_the_others() -> None:
     session = sl.Session(ACTIONS, sl.ThompsonSampling(), 0.3)
     decisions = session.ask(count=4)
     assert [one.round for one in decisions] == [1, 2, 3, 4]
-    with pytest.raises(sl.RefusedRewardsError, match="1 of 2 rewards refused, the others") as one:
+    with pytest.raises(
+        sl.types.RefusedRewardsError, match="1 of 2 rewards refused, the others"
+    ) as one:
         session.tell_many([(decisions[0], 1.0), ("x", 1.0)])
-    assert [type(error) for error in one.value.refused.values()] == [sl.UnknownDecisionError]
-    with pytest.raises(sl.RefusedRewardsError, match="reward must be finite, got nan") as two:
+    assert [type(error) for error in one.value.refused.values()] == [sl.types.UnknownDecisionError]
+    with pytest.raises(sl.types.RefusedRewardsError, match="reward must be finite, got nan") as two:
         session.tell_many({decisions[0].id: 1.0, decisions[1].id: math.nan})
     assert list(two.value.refused) == [decisions[1].id]
     assert isinstance(two.value.refused[decisions[1].id], ValueError)
     assert session.status().told == 1
     session.tell_many({one.id: 0.1 for one in decisions[1:3]})
     session.tell_many([(decisions[2], 0.1), (decisions[3], 0.2), (decisions[3], 0.2)])
-    with pytest.raises(sl.RefusedRewardsError, match=r"1 of 2 .* told before: 0\.2") as three:
+    with pytest.raises(sl.types.RefusedRewardsError, match=r"1 of 2 .* told before: 0\.2") as three:
         session.tell_many([(decisions[2], 0.1), (decisions[3], 0.3)])
-    assert [*map(type, three.value.refused.values())] == [sl.ClosedDecisionError]
+    assert [*map(type, three.value.refused.values())] == [sl.types.ClosedDecisionError]
     assert (session.status().told, session.status().pending) == (4, 0)
-    with pytest.raises(sl.RefusedRewardsError, match=r"5 of 5 .* no others: .*; \.\.\.$"):
+    with pytest.raises(sl.types.RefusedRewardsError, match=r"5 of 5 .* no others: .*; \.\.\.$"):
         session.tell_many({str(i): 0.0 for i in range(5)})
     with pytest.raises(ValueError, match="count must be at least 1"):
         session.ask(count=0)
@@ -94,7 +98,9 @@ def test_a_reward_window_in_seconds(limit: Any) -> None:
     session.tell(early, 0.5)
     now.seconds += 0.1
     assert session.pending() == []
-    with pytest.raises(sl.ExpiredDecisionError, match=r"the window .* ended: 2001-09-09 01:47"):
+    with pytest.raises(
+        sl.types.ExpiredDecisionError, match=r"the window .* ended: 2001-09-09 01:47"
+    ):
         session.tell(late, 0.5)
     status = session.status()
     assert (status.told, status.expired, status.late, status.explorations) == (1, 1, 1, 1)
@@ -190,7 +196,7 @@ def test_sessions_are_not_copied() -> None:
 
 def test_threads_take_turns() -> None:
     session = sl.Session(ACTIONS, sl.ThompsonSampling(), 0.3)
-    decisions: list[sl.Decision] = []
+    decisions: list[sl.types.Decision] = []
 
     def work() -> None:
         for _ in range(100):
@@ -218,7 +224,7 @@ POLICIES = [sl.IDS(), EpsilonGreedy(0.3)]
 @pytest.mark.parametrize("point", ["_record", "_answer", "enter", "after"])
 @pytest.mark.parametrize("when", ["before", "afterwards"])
 def test_an_interruption_anywhere_leaves_before_or_after(
-    policy: sl.Policy, point: str, when: str, monkeypatch: pytest.MonkeyPatch
+    policy: sl.extend.Policy, point: str, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each step of an operation, before it and after it."""
     session, twin = (sl.Session(ACTIONS, policy, 0.3, seed=1) for _ in range(2))
@@ -306,7 +312,7 @@ def test_a_clock_that_goes_back_keeps_no_window_open() -> None:
     now.seconds += 61.0
     last = session.ask()
     assert session.pending() == [one for one in session.pending() if one.id != after.id]
-    with pytest.raises(sl.ExpiredDecisionError):
+    with pytest.raises(sl.types.ExpiredDecisionError):
         session.tell(after, 0.5)
     session.tell(last, 0.5)
     session.tell(before, 0.5)
@@ -335,9 +341,9 @@ def test_one_late_reward_of_many_is_named_and_counted() -> None:
     for _ in range(5):
         session.pending()
     others = session.ask(count=3)
-    with pytest.raises(sl.RefusedRewardsError) as caught:
+    with pytest.raises(sl.types.RefusedRewardsError) as caught:
         session.tell_many([(early, 1.0), *((one, 1.0) for one in others)])
-    assert [*map(type, caught.value.refused.values())] == [sl.ExpiredDecisionError]
+    assert [*map(type, caught.value.refused.values())] == [sl.types.ExpiredDecisionError]
     status = session.status()
     assert (status.waiting, status.late, status.pending) == (3, 1, 0)
 

@@ -36,7 +36,7 @@ def test_a_mapping_gives_names() -> None:
 
 def test_features_are_a_copy_that_cannot_be_written() -> None:
     features = np.array(FEATURES)
-    options = sl.Options(features)
+    options = sl.types.Options(features)
     features[0, 0] = 7.0
     assert options.features[0, 0] == 1.0
     with pytest.raises(ValueError, match="read-only"):
@@ -44,7 +44,7 @@ def test_features_are_a_copy_that_cannot_be_written() -> None:
 
 
 def test_options_are_found_by_name_and_by_row() -> None:
-    options = sl.Options(FEATURES, ["large", "small", "none"])
+    options = sl.types.Options(FEATURES, ["large", "small", "none"])
     assert options.index("small") == options.index(1) == options.index(np.int64(1)) == 1
     assert as_options(FEATURES).index("2") == 2
 
@@ -67,7 +67,7 @@ def test_options_are_found_by_name_and_by_row() -> None:
     ],
 )
 def test_options_that_do_not_exist(option: Any, error: type[Exception], message: str) -> None:
-    options = sl.Options(FEATURES, ["large", "small", "none"])
+    options = sl.types.Options(FEATURES, ["large", "small", "none"])
     with pytest.raises(error) as raised:
         options.index(option)
     assert raised.value.args == (message,)
@@ -99,7 +99,7 @@ def test_one_option_too_many(arguments: Any, message: str) -> None:
         options.with_option(*arguments)
 
 
-def same_bits(one: sl.Options, other: sl.Options) -> bool:
+def same_bits(one: sl.types.Options, other: sl.types.Options) -> bool:
     return (
         one.features.tobytes() == other.features.tobytes()
         and one.names == other.names
@@ -123,9 +123,9 @@ def same_bits(one: sl.Options, other: sl.Options) -> bool:
     ],
     ids=repr,
 )
-def test_a_file_gives_the_same_bits(options: sl.Options) -> None:
+def test_a_file_gives_the_same_bits(options: sl.types.Options) -> None:
     text = json.dumps(options.describe(), allow_nan=False)
-    assert same_bits(sl.Options.build(json.loads(text)), options)
+    assert same_bits(sl.types.Options.build(json.loads(text)), options)
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_a_file_gives_the_same_bits(options: sl.Options) -> None:
 def test_files_that_are_no_options(change: dict[str, Any], message: str | None) -> None:
     description = as_options(FEATURES).describe() | change
     if message is None:
-        assert sl.Options.build(description).names == ("0", "1", "2")
+        assert sl.types.Options.build(description).names == ("0", "1", "2")
     else:
         with pytest.raises(ValueError, match=message):
-            sl.Options.build(description)
+            sl.types.Options.build(description)
 
 
 @pytest.mark.parametrize(
@@ -195,4 +195,4 @@ def test_bad_options(value: Any, message: str | None) -> None:
 )
 def test_bad_fields(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        sl.Options(FEATURES, **fields)
+        sl.types.Options(FEATURES, **fields)

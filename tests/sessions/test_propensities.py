@@ -1,4 +1,4 @@
-"""Probabilities of decisions: stated by every policy, at least the floor, and right."""
+"""Probabilities of decisions: stated by every policy, at least the min_probability, and right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.marks import thorough, without_compilation
 from tests.own_policies import EpsilonGreedy
 
 ACTIONS = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-0.6, 0.8]])
-RANDOMISING: list[sl.Policy] = [
+RANDOMISING: list[sl.extend.Policy] = [
     sl.IDS(),
     sl.IDS(sampling="exact", information="halfspace-ucb"),
     sl.BayesianIDS(samples=500),
@@ -29,16 +29,16 @@ RANDOMISING: list[sl.Policy] = [
 POLICIES = [*RANDOMISING, sl.LinUCB(), sl.LinIMED()]
 
 
-def told(policy: sl.Policy, rounds: int = 12, **options: Any) -> sl.Session:
+def told(policy: sl.extend.Policy, rounds: int = 12, **options: Any) -> sl.Session:
     session = sl.Session(ACTIONS, policy, 0.3, seed=2, **options)
     rng = np.random.default_rng(3)
     for _ in range(rounds):
         decision = session.ask()
-        session.tell(decision, 0.3 * decision.action[0] + 0.3 * rng.standard_normal())
+        session.tell(decision, 0.3 * decision.features[0] + 0.3 * rng.standard_normal())
     return session
 
 
-def marks_of(policy: sl.Policy) -> Any:
+def marks_of(policy: sl.extend.Policy) -> Any:
     return without_compilation if isinstance(policy, sl.SOLID | sl.LinMED | sl.LinIMED) else ()
 
 
@@ -62,7 +62,7 @@ every_policy = pytest.mark.parametrize(
     ],
     ids=str,
 )
-def test_the_law_is_that_of_the_choices(policy: sl.Policy) -> None:
+def test_the_law_is_that_of_the_choices(policy: sl.extend.Policy) -> None:
     state = told(policy)._live.state
     rng, clock = np.random.default_rng(1), clock_at(13)
     probabilities = np.zeros(4)
@@ -87,7 +87,7 @@ def test_the_law_is_that_of_the_choices(policy: sl.Policy) -> None:
     ],
     ids=str,
 )
-def test_the_law_of_some_arms(policy: sl.Policy) -> None:
+def test_the_law_of_some_arms(policy: sl.extend.Policy) -> None:
     state = told(policy)._live.state
     probabilities = np.zeros(4)
     offer = some_arms(np.array([False, True, True, False]))
@@ -99,9 +99,9 @@ def test_the_law_of_some_arms(policy: sl.Policy) -> None:
 
 @thorough
 @every_policy
-def test_with_a_floor_every_option_has_its_share(policy: sl.Policy) -> None:
+def test_with_a_floor_every_option_has_its_share(policy: sl.extend.Policy) -> None:
     """Stated probabilities are those of the draws: a sum of inverses is one on average."""
-    session = told(policy, floor=0.05)
+    session = told(policy, min_probability=0.05)
     draws = 600
     decisions = session.ask(count=draws)
     probabilities = np.array([one.probability for one in decisions])
@@ -126,7 +126,7 @@ def test_probabilities_of_thompson_sampling_change_no_decision() -> None:
 
 
 def test_while_committed_the_floor_explores() -> None:
-    session = sl.Session(np.eye(2), sl.IDS(), 0.1, floor=0.2)
+    session = sl.Session(np.eye(2), sl.IDS(), 0.1, min_probability=0.2)
     for _ in range(60):
         decision = session.ask()
         session.tell(decision, 1.0 - decision.arm)
@@ -149,21 +149,21 @@ def test_a_batch_of_a_policy_without_chance_looks_at_different_things() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "floor", "message"),
+    ("policy", "min_probability", "message"),
     [
-        (sl.IDS(), 0.3, "floor must be at most 1/4"),
+        (sl.IDS(), 0.3, "min_probability must be at most 1/4"),
         (sl.IDS(), -0.1, "floor must be"),
         (sl.IDS(), "0.1", "floor must be a number"),
-        (EpsilonGreedy(0.1), 0.1, "floor needs the probabilities of EpsilonGreedy"),
+        (EpsilonGreedy(0.1), 0.1, "min_probability needs the probabilities of EpsilonGreedy"),
     ],
 )
-def test_bad_floors(policy: sl.Policy, floor: Any, message: str) -> None:
+def test_bad_floors(policy: sl.extend.Policy, min_probability: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        sl.Session(ACTIONS, policy, 0.3, floor=floor)
+        sl.Session(ACTIONS, policy, 0.3, min_probability=min_probability)
 
 
 def test_a_floor_limits_how_many_options_there_can_be() -> None:
-    session = sl.Session(ACTIONS, sl.IDS(), 0.3, floor=0.25)
-    with pytest.raises(ValueError, match="floor must be at most 1/5"):
+    session = sl.Session(ACTIONS, sl.IDS(), 0.3, min_probability=0.25)
+    with pytest.raises(ValueError, match="min_probability must be at most 1/5"):
         session.add("more", [1.0, 1.0])
     assert len(session.options) == 4

@@ -23,7 +23,7 @@ from tests.marks import without_compilation
 from tests.own_policies import EpsilonGreedy, Stubborn, arms_played
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
-POLICIES: list[sl.Policy] = [
+POLICIES: list[sl.extend.Policy] = [
     sl.IDS(),
     sl.IDS(information="halfspace-ucb"),
     sl.LinUCB(),
@@ -37,12 +37,12 @@ every_policy = pytest.mark.parametrize(
 )
 
 
-def new_session(policy: sl.Policy | None = None, seed: int = 0) -> sl.Session:
+def new_session(policy: sl.extend.Policy | None = None, seed: int = 0) -> sl.Session:
     told: Any = {"noise_std": PROBLEM.noise_std, "units": "given"}
     return sl.Session(PROBLEM.actions, policy or sl.IDS(), seed=seed, **told)
 
 
-def play(session: sl.Session, rounds: int, noise: np.random.Generator) -> list[sl.Decision]:
+def play(session: sl.Session, rounds: int, noise: np.random.Generator) -> list[sl.types.Decision]:
     """Ask and tell at once; noise is drawn for explorations only, as in simulation."""
     decisions = []
     for _ in range(rounds):
@@ -62,17 +62,17 @@ def settled_session() -> sl.Session:
     return session
 
 
-def same(one: sl.Decision, other: sl.Decision) -> bool:
+def same(one: sl.types.Decision, other: sl.types.Decision) -> bool:
     probabilities = np.array([one.probability, other.probability])
     return (
         (one.arm, one.exploring, one.round) == (other.arm, other.exploring, other.round)
         and (probabilities[0] == probabilities[1] or bool(np.isnan(probabilities).all()))
-        and bool((one.action == other.action).all())
+        and bool((one.features == other.features).all())
     )
 
 
 @every_policy
-def test_a_session_decides_as_the_simulation_does(policy: sl.Policy) -> None:
+def test_a_session_decides_as_the_simulation_does(policy: sl.extend.Policy) -> None:
     run = sl.simulate(PROBLEM, policy, 300, 7, range(1, 301))
     decisions = play(new_session(policy, seed=7), 300, streams(7)[1])
     assert [decision.arm for decision in decisions] == arms_played(run).tolist()
@@ -84,7 +84,7 @@ def test_a_decision_says_what_was_chosen() -> None:
     decision = new_session().ask()
     assert decision.round == 1
     assert decision.exploring
-    assert decision.action.tolist() == PROBLEM.actions[decision.arm].tolist()
+    assert decision.features.tolist() == PROBLEM.actions[decision.arm].tolist()
     assert 0.0 < decision.probability <= 1.0
 
 
@@ -114,10 +114,10 @@ def test_a_reward_told_again_and_unknown_ids_change_nothing(tmp_path: Path) -> N
     session.tell(told.id, 0.5)
     session.tell(told, 0.5)
     message = rf"decision {told.id} was told before: 0.5 at 20\d\d-.* now 0.7"
-    with pytest.raises(sl.ClosedDecisionError, match=message):
+    with pytest.raises(sl.types.ClosedDecisionError, match=message):
         session.tell(told.id, 0.7)
     for unknown in (0, -1, 99, "x", None, 1.5, [1], "", told.id[:-1]):
-        with pytest.raises(sl.UnknownDecisionError, match="no decision has the id"):
+        with pytest.raises(sl.types.UnknownDecisionError, match="no decision has the id"):
             session.tell(unknown, 0.5)  # type: ignore[arg-type]
     for reward in (math.nan, math.inf, "high", None, "0.7", 1e308):
         with pytest.raises(ValueError, match="reward must"):
@@ -132,7 +132,7 @@ def test_giving_up_closes_old_decisions() -> None:
     session.tell(decisions[1].id, 0.5)
     assert session.give_up(before=4) == 2
     assert session.status().pending == 2
-    with pytest.raises(sl.ClosedDecisionError, match="was given up at"):
+    with pytest.raises(sl.types.ClosedDecisionError, match="was given up at"):
         session.tell(decisions[0].id, 0.5)
     session.tell(decisions[4].id, 0.5)
     status = session.status()
@@ -232,7 +232,7 @@ def test_a_next_exploration_beyond_2_to_the_53_is_an_integer() -> None:
 @every_policy
 @pytest.mark.parametrize("rounds", [0, 1, 40, 250])
 def test_a_loaded_session_continues_bit_for_bit(
-    policy: sl.Policy, rounds: int, tmp_path: Path
+    policy: sl.extend.Policy, rounds: int, tmp_path: Path
 ) -> None:
     session, noise = new_session(policy, seed=5), np.random.default_rng(1)
     play(session, rounds, noise)
@@ -438,8 +438,8 @@ class Unknown(EpsilonGreedy):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"actions": [[math.nan]]}, "features must be finite"),
-        ({"actions": []}, "features must"),
+        ({"options": [[math.nan]]}, "features must be finite"),
+        ({"options": []}, "features must"),
         ({"policy": "IDS"}, "policy must be a Policy"),
         ({"noise_std": 0}, "noise_std must be"),
         ({"noise_std": -0.3}, "noise_std must be"),
@@ -447,7 +447,7 @@ class Unknown(EpsilonGreedy):
     ],
 )
 def test_bad_input(arguments: dict[str, Any], message: str) -> None:
-    valid: dict[str, Any] = {"actions": np.eye(2), "policy": sl.IDS(), "noise_std": 0.3}
+    valid: dict[str, Any] = {"options": np.eye(2), "policy": sl.IDS(), "noise_std": 0.3}
     with pytest.raises(ValueError, match=message):
         sl.Session(**valid | arguments)
 
@@ -471,18 +471,18 @@ def test_nothing_at_stake_divides_by_no_price() -> None:
 def test_a_reward_that_will_never_come() -> None:
     session = sl.Session({"a": [1.0, 0.0], "b": [0.0, 1.0]}, sl.IDS(), reward_window="3 rounds")
     gone, told, late = session.ask(), session.ask(), session.ask()
-    session.missing(gone)
-    session.missing(gone.id)
+    session.give_up(gone)
+    session.give_up(gone.id)
     session.tell(told, 0.5)
-    with pytest.raises(sl.ClosedDecisionError, match=r"told before: 0\.5 at"):
-        session.missing(told)
-    with pytest.raises(sl.ClosedDecisionError, match="was given up"):
+    with pytest.raises(sl.types.ClosedDecisionError, match=r"told before: 0\.5 at"):
+        session.give_up(told)
+    with pytest.raises(sl.types.ClosedDecisionError, match="was given up"):
         session.tell(gone, 0.5)
-    with pytest.raises(sl.UnknownDecisionError):
-        session.missing("nobody")
+    with pytest.raises(sl.types.UnknownDecisionError):
+        session.give_up("nobody")
     for _ in range(5):
         session.ask()
-    with pytest.raises(sl.ExpiredDecisionError):
-        session.missing(late)
+    with pytest.raises(sl.types.ExpiredDecisionError):
+        session.give_up(late)
     status = session.status()
     assert (status.given_up, status.told) == (1, 1)

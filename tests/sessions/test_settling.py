@@ -21,11 +21,11 @@ EASY = sl.LinearBandit(
 HORIZON = 300
 
 
-def first_settled(policy: sl.Policy, seed: int) -> float:
+def first_settled(policy: sl.extend.Policy, seed: int) -> float:
     """Test before every round, as a session does."""
     state = policy.start(EASY.model)
     for step in walk(EASY, state, seed):
-        report = sl.inspect(state, step.clock, ALL_ARMS)
+        report = sl.extend.inspect(state, step.clock, ALL_ARMS)
         if math.isnan(report.threshold):
             ellipsoid = ellipsoid_in(state, EASY.actions, EASY.noise_std)
             assert ellipsoid is not None
@@ -49,7 +49,7 @@ def first_settled(policy: sl.Policy, seed: int) -> float:
     ],
     ids=["IDS", "LinUCB", "ThompsonSampling", "BayesianIDS", "never"],
 )
-def test_settled_as_a_look_at_every_round_finds_it(policy: sl.Policy) -> None:
+def test_settled_as_a_look_at_every_round_finds_it(policy: sl.extend.Policy) -> None:
     for seed in range(4):
         found = settle(EASY, policy, [HORIZON], seed)
         truth = first_settled(policy, seed)

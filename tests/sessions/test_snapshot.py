@@ -18,7 +18,7 @@ DATA = Path(__file__).parents[1] / "data"
 MODEL = bandit_model([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], 0.5)
 
 
-def kept(policy: sl.Policy) -> dict[str, object]:
+def kept(policy: sl.extend.Policy) -> dict[str, object]:
     """Version and array names of the state of a policy."""
     state = policy.start(MODEL)
     names = [name.removeprefix("state.") for name, _ in persistent_arrays(state)]

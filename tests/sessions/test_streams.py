@@ -98,7 +98,7 @@ def test_an_outcome_is_learned_through_the_last_row() -> None:
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:45])
-def test_the_same_set_in_every_round_is_a_bandit(policy: sl.Policy) -> None:
+def test_the_same_set_in_every_round_is_a_bandit(policy: sl.extend.Policy) -> None:
     bandit = sl.problems.unit_sphere(5, 3, 0.1, seed=2)
     stream = recorded_stream(bandit.actions[None], bandit.means[None], float(bandit.noise_std))
     for seed in range(2):
@@ -112,7 +112,7 @@ def test_the_same_set_in_every_round_is_a_bandit(policy: sl.Policy) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:45])
-def test_regret_on_a_stream_grows_slowly(policy: sl.Policy) -> None:
+def test_regret_on_a_stream_grows_slowly(policy: sl.extend.Policy) -> None:
     stream = sphere_stream(8, 3, 0.1)
     runs = [sl.simulate(stream, policy, 4000, seed, [1000, 4000]) for seed in range(10)]
     regret = np.mean([run.regret for run in runs], axis=0)
@@ -152,7 +152,7 @@ def test_what_is_refused() -> None:
         recorded_stream([[[np.nan]]], [[0.0]])
 
 
-def _sets_shown(policy: sl.Policy, rounds: int, seed: int) -> tuple[Any, Array]:
+def _sets_shown(policy: sl.extend.Policy, rounds: int, seed: int) -> tuple[Any, Array]:
     """Return the state after so many rounds whose arms are marked by the round, and the rows."""
     state = policy.start(stream_model(2, 2, 0.5))
     rng = np.random.default_rng(seed)
@@ -181,7 +181,7 @@ def test_a_reservoir_keeps_past_sets_with_equal_chances() -> None:
 @pytest.mark.parametrize(
     "policy", [sl.IDS(), pytest.param(sl.Stakes(), marks=thorough)], ids=["IDS", "Stakes"]
 )
-def test_past_sets_are_contexts_beside_the_present_one(policy: sl.Policy) -> None:
+def test_past_sets_are_contexts_beside_the_present_one(policy: sl.extend.Policy) -> None:
     state, rows = _sets_shown(policy, 5, seed=0)
     frequencies = state.frequencies if isinstance(policy, sl.IDS) else state.now.frequencies
     np.testing.assert_allclose(frequencies.probabilities[[0, 2, 3, 4, 5]], 0.2)
@@ -222,7 +222,7 @@ def test_open_decisions_among_new_arms() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.Stakes()], ids=["IDS", "Stakes"])
-def test_looking_at_past_sets_does_no_harm(policy: sl.Policy) -> None:
+def test_looking_at_past_sets_does_no_harm(policy: sl.extend.Policy) -> None:
     stream = sphere_stream(8, 3, 0.1)
     runs = [sl.simulate(stream, policy, 4000, seed, [1000, 4000]) for seed in range(10)]
     regret = np.mean([run.regret for run in runs], axis=0)

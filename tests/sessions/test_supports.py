@@ -13,7 +13,7 @@ from tests.marks import without_compilation
 pytestmark = without_compilation
 
 ROWS = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-0.6, 0.8]])
-POLICIES: list[sl.Policy] = [
+POLICIES: list[sl.extend.Policy] = [
     sl.Stakes(),
     sl.IDS(),
     sl.BayesianIDS(samples=100),
@@ -45,12 +45,12 @@ def play(session: sl.Session, rounds: int, **question: Any) -> list[Any]:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
 @pytest.mark.parametrize("question", [{}, {"count": 3}], ids=["one", "batch"])
-@pytest.mark.parametrize("floor", [0.0, 0.05])
+@pytest.mark.parametrize("min_probability", [0.0, 0.05])
 def test_whoever_asks_for_all_probabilities_gets_the_same_decisions(
-    policy: sl.Policy, question: dict[str, Any], floor: float
+    policy: sl.extend.Policy, question: dict[str, Any], min_probability: float
 ) -> None:
-    plain = sl.Session(ROWS, policy, 0.3, seed=2, floor=floor)
-    known = sl.Session(ROWS, policy, 0.3, seed=2, floor=floor)
+    plain = sl.Session(ROWS, policy, 0.3, seed=2, min_probability=min_probability)
+    known = sl.Session(ROWS, policy, 0.3, seed=2, min_probability=min_probability)
     known._live.states_probabilities = True
     expected, found = play(plain, 60, **question), play(known, 60, **question)
     assert [one for one, _ in found] == [one for one, _ in expected]
@@ -58,21 +58,21 @@ def test_whoever_asks_for_all_probabilities_gets_the_same_decisions(
         assert support is not None
         assert support.probabilities[support.arms.index(arm)] == probability
         assert sum(support.probabilities) == pytest.approx(1.0, abs=1e-12)
-        assert min(support.probabilities) >= max(floor, 1e-300)
-        assert floor == 0.0 or support.arms == (0, 1, 2, 3)
+        assert min(support.probabilities) >= max(min_probability, 1e-300)
+        assert min_probability == 0.0 or support.arms == (0, 1, 2, 3)
 
 
 def test_a_batch_changes_its_law_on_the_way() -> None:
     """Each decision has the probabilities of its own round, with and without a floor."""
-    for floor in (0.0, 0.05):
+    for min_probability in (0.0, 0.05):
         policy = sl.EpsilonGreedy(epsilon=5.0, schedule="1/t")
-        session = sl.Session(ROWS, policy, 0.3, seed=2, floor=floor)
+        session = sl.Session(ROWS, policy, 0.3, seed=2, min_probability=min_probability)
         session._live.states_probabilities = True
         play(session, 10)
         session.ask(12)
         for i, support in enumerate(session._live.supports):
             assert support is not None
-            other = floor + (1.0 - 4.0 * floor) * 5.0 / (11 + i) / 4.0
+            other = min_probability + (1.0 - 4.0 * min_probability) * 5.0 / (11 + i) / 4.0
             assert min(support.probabilities) == pytest.approx(other, rel=1e-12)
 
 
@@ -100,17 +100,17 @@ def test_duels_and_new_options() -> None:
         assert decision.probability in support.probabilities
         session.tell(decision, decision.pair[0] if decision.pair else 0)
     for policy in (sl.EpsilonGreedy(), sl.Stakes()):
-        stream = sl.Session(sl.stream(2, most=4), policy, 0.3, seed=1)
+        stream = sl.Session(sl.stream(2, max_arms=4), policy, 0.3, seed=1)
         stream._live.states_probabilities = True
-        stream.tell(stream.ask(actions=ROWS), 0.5)
-        stream.ask(actions=ROWS[:3])
+        stream.tell(stream.ask(options=ROWS), 0.5)
+        stream.ask(options=ROWS[:3])
         (support,) = stream._live.supports
         assert support is not None
         assert set(support.arms) <= {0, 1, 2}
 
 
 def test_what_a_policy_does_not_say_is_not_known() -> None:
-    session = sl.Session(sl.stream(2, most=4), sl.ThompsonSampling(), 0.3, seed=1)
+    session = sl.Session(sl.stream(2, max_arms=4), sl.ThompsonSampling(), 0.3, seed=1)
     session._live.states_probabilities = True
-    assert np.isnan(session.ask(actions=ROWS).probability)
+    assert np.isnan(session.ask(options=ROWS).probability)
     assert session._live.supports == (None,)

@@ -16,7 +16,7 @@ from tests.marks import without_compilation
 from tests.naive import Array
 
 MEANS = np.array([40.0, 50.0, 30.0])
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "Stakes": sl.Stakes(),
     "IDS": sl.IDS(),
     "LinUCB": sl.LinUCB(),
@@ -62,14 +62,14 @@ def test_scale_and_offset_elsewhere(kind: str) -> None:
         rng, found = np.random.default_rng(5), []
         options: Any = {
             "contexts": sl.contexts({"x": np.eye(3)[:2], "y": np.eye(3)[1:]}),
-            "stream": sl.stream(2, most=3),
+            "stream": sl.stream(2, max_arms=3),
             "game": sl.game(np.eye(3), np.array([[1.0, 0, 0], [0, 1.0, 0], [1.0, 1.0, 1.0]])),
         }[kind]
         session = sl.Session(options, seed=2)
         for t in range(60):
             rows, noise = rng.standard_normal((3, 2)), rng.standard_normal()
             if kind == "stream":
-                made = session.ask(actions=rows)
+                made = session.ask(options=rows)
                 mean = rows[made.arm] @ [0.7, -0.4]
             elif kind == "contexts":
                 made = session.ask(context="xy"[t % 2])
@@ -98,8 +98,8 @@ def test_estimates_and_effects_are_in_units_of_the_reward(features: Array) -> No
     rng, rows, rewards = np.random.default_rng(2), [], []
     for _ in range(50):
         made = session.ask()
-        rows.append(made.action)
-        rewards.append(1000.0 + 5.0 * float(made.action.sum()) + rng.standard_normal())
+        rows.append(made.features)
+        rewards.append(1000.0 + 5.0 * float(made.features.sum()) + rng.standard_normal())
         session.tell(made, rewards[-1])
     largest = math.sqrt(float((features**2).sum(axis=1).max()))
     w, ridge = 10.0 * largest, (0.1 * largest) ** 2
@@ -145,7 +145,7 @@ def test_squared_deviations_follow_rewards_and_amendments() -> None:
 
 @without_compilation
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.ThompsonSampling(), sl.IDS()], ids=str)
-def test_files_and_journals_keep_the_units(policy: sl.Policy, tmp_path: Path) -> None:
+def test_files_and_journals_keep_the_units(policy: sl.extend.Policy, tmp_path: Path) -> None:
     session = sl.Session.open(tmp_path / "x.db", np.eye(3), policy, seed=4)
     play(session, 30, 1e-3, 500.0)
     session.save(tmp_path / "state")
@@ -174,12 +174,14 @@ def test_what_is_told_is_used() -> None:
 @without_compilation
 @pytest.mark.parametrize("noise", [0.3, 3.0])
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.LinUCB(), sl.ThompsonSampling()], ids=str)
-def test_a_noise_level_is_checked_where_options_are_new(policy: sl.Policy, noise: float) -> None:
+def test_a_noise_level_is_checked_where_options_are_new(
+    policy: sl.extend.Policy, noise: float
+) -> None:
     rng = np.random.default_rng(1)
-    session = sl.Session(sl.stream(3, most=4), policy, noise_std=0.3, seed=0)
+    session = sl.Session(sl.stream(3, max_arms=4), policy, noise_std=0.3, seed=0)
     for _ in range(60):
         actions = rng.standard_normal((4, 3))
-        made = session.ask(actions=actions)
+        made = session.ask(options=actions)
         mean = 1e5 + actions[made.arm] @ np.array([5.0, 10.0, -5.0])
         session.tell(made, mean + noise * rng.standard_normal())
     assert ("noise_std=0.3 allows" in session.status().advice) == (noise > 0.3)

@@ -28,10 +28,10 @@ class PlainState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plain(sl.Policy):
+class Plain(sl.extend.Policy):
     """Regression on reward rows; supports nothing."""
 
-    def start(self, model: sl.Model) -> PlainState:
+    def start(self, model: sl.extend.Model) -> PlainState:
         d = model.rewards.shape[1]
         return PlainState(model.rewards, np.eye(d), np.zeros(d))
 
@@ -40,17 +40,19 @@ class Plain(sl.Policy):
 class Weighted(Plain):
     """Regression on observation rows."""
 
-    supports = sl.Supports(noise_per_arm=True, delays=True)
+    supports = sl.extend.Supports(noise_per_arm=True, delays=True)
 
-    def start(self, model: sl.Model) -> PlainState:
+    def start(self, model: sl.extend.Model) -> PlainState:
         return super().start(model)._replace(actions=model.observations[:, 0])
 
 
-def choose(state: PlainState, clock: sl.Clock, offer: Any, rng: np.random.Generator) -> sl.Choice:
-    return sl.Choice(int(rng.integers(len(state.actions))), 1.0 / len(state.actions), clock)
+def choose(
+    state: PlainState, clock: sl.extend.Clock, offer: Any, rng: np.random.Generator
+) -> sl.extend.Choice:
+    return sl.extend.Choice(int(rng.integers(len(state.actions))), 1.0 / len(state.actions), clock)
 
 
-def update(state: PlainState, clock: sl.Clock, arm: int, reward: float) -> None:
+def update(state: PlainState, clock: sl.extend.Clock, arm: int, reward: float) -> None:
     x = state.actions[arm]
     w = state.inverse @ x
     scale = 1.0 / (1.0 + x @ w)
@@ -58,7 +60,7 @@ def update(state: PlainState, clock: sl.Clock, arm: int, reward: float) -> None:
     state.inverse[:] -= scale * np.outer(w, w)
 
 
-sl.register_policy(PlainState, choose=choose, update=update)
+sl.extend.register_policy(PlainState, choose=choose, update=update)
 
 #: Problems, how sessions have the same, and the sentence.
 SETTINGS: dict[str, tuple[Any, Any, str]] = {
@@ -125,7 +127,7 @@ def test_a_policy_that_declares_it_learns_from_what_arms_show() -> None:
     world, rng = problem.world(), np.random.default_rng(0)
     for t in range(1, 200):
         arm = t % 3
-        update(state, sl.Clock(t, np.nan), arm, world.means[arm, 0] + rng.normal())
+        update(state, sl.extend.Clock(t, np.nan), arm, world.means[arm, 0] + rng.normal())
     np.testing.assert_allclose(state.theta, THETA, atol=0.1)
     assert sl.simulate(problem, Weighted(), 50).t[-1] == 50
 
@@ -143,9 +145,9 @@ def test_a_declaration_is_checked() -> None:
     with pytest.raises(ValueError, match=r"Mistaken\.supports must be a Supports such as"):
         sl.simulate(sl.LinearBandit(ACTIONS, THETA), Mistaken(), 10)
     with pytest.raises(ValueError, match="contexts must be True or False, got 1"):
-        sl.Supports(contexts=1)  # type: ignore[arg-type]
+        sl.extend.Supports(contexts=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="context"):
-        sl.Supports(context=True)  # type: ignore[call-arg]
+        sl.extend.Supports(context=True)  # type: ignore[call-arg]
 
 
 #: What a policy declares to play each of the problems above.

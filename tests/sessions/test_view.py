@@ -97,7 +97,7 @@ def test_differences_to_a_control() -> None:
 
 
 def test_options_that_do_not_last() -> None:
-    stream = sl.Session(sl.stream(2, most=3), sl.LinUCB(), SIGMA)
+    stream = sl.Session(sl.stream(2, max_arms=3), sl.LinUCB(), SIGMA)
     view = view_of(stream._live)
     with pytest.raises(ValueError, match="a test of the best option needs options that last"):
         view.tested_at(0.05)

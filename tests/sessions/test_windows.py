@@ -52,7 +52,7 @@ def test_what_is_learned_does_not_depend_on_when_rewards_are_told() -> None:
     sessions = []
     for told in ("at once", "late", "all"):
         session = sl.Session(OPTIONS, **windowed())
-        made: list[sl.Decision] = []
+        made: list[sl.types.Decision] = []
         for t, reward in enumerate(rewards):
             made.append(session.ask())
             if (told == "at once" and reward) or told == "all":
@@ -80,7 +80,7 @@ def test_seconds_are_counted_from_the_decision() -> None:
     time[0] += 31.0
     status = session.status()
     assert (status.told, status.waiting, status.explorations) == (2, 0, 2)
-    with pytest.raises(sl.ClosedDecisionError, match="was told before"):
+    with pytest.raises(sl.types.ClosedDecisionError, match="was told before"):
         session.tell(one, 5.0)
     session.tell(one, 2.0)
 
@@ -90,10 +90,10 @@ def test_telling_again_amending_and_giving_up_while_a_reward_waits() -> None:
     first = session.ask()
     session.tell(first, 1.0)
     session.tell(first, 1.0)
-    with pytest.raises(sl.ClosedDecisionError, match=r"was told before: 1\.0"):
+    with pytest.raises(sl.types.ClosedDecisionError, match=r"was told before: 1\.0"):
         session.tell(first, 0.5)
-    with pytest.raises(sl.ClosedDecisionError, match="was told before"):
-        session.missing(first)
+    with pytest.raises(sl.types.ClosedDecisionError, match="was told before"):
+        session.give_up(first)
     assert session.give_up(before=10) == 0
     session.amend(first, 0.25)
     assert session.status().waiting == 1

@@ -35,7 +35,7 @@ class FastState(PlainState):
 
 
 @dataclass(frozen=True)
-class Chooser(sl.Policy):
+class Chooser(sl.extend.Policy):
     """Explores the first arm on offer, and chooses something else from some round on."""
 
     arm: int = 0
@@ -46,7 +46,7 @@ class Chooser(sl.Policy):
     since: int = 1
     fast: bool = False
 
-    supports = sl.Supports(masks=True, contexts=True, masks_in_contexts=True, delays=True)
+    supports = sl.extend.Supports(masks=True, contexts=True, masks_in_contexts=True, delays=True)
 
     @property
     def commits(self) -> bool:
@@ -56,7 +56,7 @@ class Chooser(sl.Policy):
     def probability_by_draws(self) -> bool:
         return self.since == 77
 
-    def start(self, model: sl.Model) -> PlainState:
+    def start(self, model: sl.extend.Model) -> PlainState:
         kind = FastState if self.fast else PlainState
         asked = np.zeros(1, dtype=np.int64)
         return kind(
@@ -64,26 +64,28 @@ class Chooser(sl.Policy):
         )
 
 
-def choose(state: Any, clock: sl.Clock, offer: Any, rng: np.random.Generator) -> sl.Choice:
+def choose(
+    state: Any, clock: sl.extend.Clock, offer: Any, rng: np.random.Generator
+) -> sl.extend.Choice:
     state.asked[0] += 1
     if clock.t < state.since:
-        return sl.Choice(0, 1.0, clock)
-    wake = sl.Clock(state.wake, state.log_wake) if state.wake > 0 else clock
-    return sl.Choice(state.arm, state.probability, wake)
+        return sl.extend.Choice(0, 1.0, clock)
+    wake = sl.extend.Clock(state.wake, state.log_wake) if state.wake > 0 else clock
+    return sl.extend.Choice(state.arm, state.probability, wake)
 
 
-def update(state: Any, clock: sl.Clock, arm: int, outcome: float) -> None:
+def update(state: Any, clock: sl.extend.Clock, arm: int, outcome: float) -> None:
     pass
 
 
-def best_of(state: Any, clock: sl.Clock, offer: Any) -> int:
+def best_of(state: Any, clock: sl.extend.Clock, offer: Any) -> int:
     return int(state.best)
 
 
 KINDS: Any = ((PlainState, lambda function: function), (FastState, numba.njit))
 for kind, decorate in KINDS:
     functions = {"choose": choose, "update": update, "best_of": best_of}
-    sl.register_policy(kind, **{name: decorate(each) for name, each in functions.items()})
+    sl.extend.register_policy(kind, **{name: decorate(each) for name, each in functions.items()})
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "one too far": ({"arm": 6, "since": 3}, "6 in round 3: arms 0 to 5 are on offer"),
@@ -178,30 +180,34 @@ class FastSilentState(SilentState):
 
 
 @dataclass(frozen=True)
-class Silent(sl.Policy):
+class Silent(sl.extend.Policy):
     """Reads the offer by public functions only, and registers neither inspect nor best_of."""
 
     fast: bool = False
 
-    supports = sl.Supports(masks=True, contexts=True, masks_in_contexts=True)
+    supports = sl.extend.Supports(masks=True, contexts=True, masks_in_contexts=True)
 
-    def start(self, model: sl.Model) -> SilentState:
+    def start(self, model: sl.extend.Model) -> SilentState:
         return (FastSilentState if self.fast else SilentState)(model.rewards[:, 0].copy())
 
 
-def choose_silently(state: Any, clock: sl.Clock, offer: Any, rng: np.random.Generator) -> sl.Choice:
+def choose_silently(
+    state: Any, clock: sl.extend.Clock, offer: Any, rng: np.random.Generator
+) -> sl.extend.Choice:
     k, count = len(state.means), 0
     for arm in range(k):
-        if sl.is_offered(offer, arm):
+        if sl.extend.is_offered(offer, arm):
             count += 1
-    n = sl.number_offered(offer, k)
-    last = sl.nth_offered(offer, n - 1) if n == count else -1
-    return sl.Choice(max(last, sl.first_largest_offered(offer, state.means)), 1.0, clock)
+    n = sl.extend.number_offered(offer, k)
+    last = sl.extend.nth_offered(offer, n - 1) if n == count else -1
+    return sl.extend.Choice(
+        max(last, sl.extend.first_largest_offered(offer, state.means)), 1.0, clock
+    )
 
 
 SILENT: Any = ((SilentState, lambda function: function), (FastSilentState, numba.njit))
 for kind, decorate in SILENT:
-    sl.register_policy(kind, choose=decorate(choose_silently), update=decorate(update))
+    sl.extend.register_policy(kind, choose=decorate(choose_silently), update=decorate(update))
 
 
 @pytest.mark.parametrize("fast", [False, True])

@@ -52,7 +52,7 @@ def test_contexts_come_as_often_as_they_should() -> None:
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:40])
-def test_only_arms_of_the_context_are_played(policy: sl.Policy) -> None:
+def test_only_arms_of_the_context_are_played(policy: sl.extend.Policy) -> None:
     run = every_round(PROBLEM, policy, 300, seed=3)
     arms = np.diff(run.pulls, axis=0, prepend=0.0).argmax(axis=1)
     played = np.searchsorted(PROBLEM.starts, arms, side="right") - 1
@@ -133,7 +133,7 @@ def test_jumps_and_single_rounds_agree_in_distribution() -> None:
 @thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: str(policy)[:40])
-def test_one_context_is_a_bandit(policy: sl.Policy) -> None:
+def test_one_context_is_a_bandit(policy: sl.extend.Policy) -> None:
     bandit = sl.problems.end_of_optimism(noise_variance=1.0)
     alone = sl.ContextualBandit([bandit.actions], bandit.theta, noise_std=bandit.noise_std)
     horizon = 10**20 if policy.any_horizon else 2000
@@ -166,6 +166,6 @@ def test_late_outcomes() -> None:
     ],
     ids=lambda policy: str(policy)[:40],
 )
-def test_policies_that_need_fixed_arms_say_so(policy: sl.Policy) -> None:
+def test_policies_that_need_fixed_arms_say_so(policy: sl.extend.Policy) -> None:
     with pytest.raises(ValueError, match="needs the same arms in every round"):
         sl.simulate(PROBLEM, policy, 10)

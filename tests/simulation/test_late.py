@@ -91,7 +91,7 @@ def told_before(events: list[tuple[str, int]]) -> dict[int, list[int]]:
     ids=str,
 )
 @pytest.mark.parametrize("delay", [0, "batches:1"])
-def test_no_delay_is_no_delay(policy: sl.Policy, delay: int | str) -> None:
+def test_no_delay_is_no_delay(policy: sl.extend.Policy, delay: int | str) -> None:
     plain = sl.simulate(EOO, policy, 2000, seed=3)
     assert identical(plain, sl.simulate(EOO, policy, 2000, seed=3, delay=delay))
 
@@ -134,7 +134,7 @@ def test_what_is_told_ends_a_commitment() -> None:
 
 @without_compilation
 @pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
-def test_every_round_is_played_however_late(policy: sl.Policy) -> None:
+def test_every_round_is_played_however_late(policy: sl.extend.Policy) -> None:
     for delay in (100, "geometric:300", "batches:70"):
         run = sl.simulate(EOO, policy, 2000, seed=1, checkpoints=[10, 999, 2000], delay=delay)
         assert run.pulls.sum(axis=1).tolist() == [10, 999, 2000]

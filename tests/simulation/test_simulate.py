@@ -29,7 +29,7 @@ VARIANTS = [
 ]
 
 
-def identical(one: sl.Run, other: sl.Run) -> bool:
+def identical(one: sl.types.Trajectory, other: sl.types.Trajectory) -> bool:
     return all(
         np.array_equal(getattr(one, name), getattr(other, name))
         for name in ("t", "log_t", "regret", "explorations", "pulls")
@@ -187,7 +187,7 @@ def test_a_run_can_be_stopped_from_outside() -> None:
 
 
 @dataclass(frozen=True)
-class Odd(sl.Policy):
+class Odd(sl.extend.Policy):
     """Answers with whatever it was given."""
 
     answer: Any
@@ -200,7 +200,7 @@ class OddState(NamedTuple):
     answer: Any
 
 
-@sl.choose.register(OddState)
+@sl.extend.choose.register(OddState)
 def choose_odd(state: OddState, clock: Any, offer: Any, rng: Any) -> Any:
     return state.answer
 

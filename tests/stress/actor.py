@@ -18,7 +18,7 @@ from tests.stress.books import Deed, Record, asked
 __all__ = ["POLICIES", "PROBLEM", "WINDOW", "Actor", "begin", "bits", "own", "where"]
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
-POLICIES: dict[str, sl.Policy] = {
+POLICIES: dict[str, sl.extend.Policy] = {
     "IDS": sl.IDS(),
     "LinUCB": sl.LinUCB(),
     "ThompsonSampling": sl.ThompsonSampling(),
@@ -30,7 +30,7 @@ POLICIES: dict[str, sl.Policy] = {
     "Stakes in a game": sl.Stakes(guard=0.6),
 }
 CONTEXTS = sl.contexts(np.split(PROBLEM.actions, 2))
-STREAM = sl.stream(2, most=4)
+STREAM = sl.stream(2, max_arms=4)
 GAME = sl.game(PROBLEM.actions, np.roll(PROBLEM.actions, 1, axis=0) * [[0.0], *[[1.0]] * 5])
 SETS: list[list[list[float]]] = [PROBLEM.actions[:4].tolist(), PROBLEM.actions[4:].tolist()]
 #: By rounds, so that a twin that does the same lets the same decisions expire.
@@ -43,7 +43,7 @@ _OPEN, _EXPIRED = (
 )  # rounds after which a decision is still open, and has expired
 
 
-def begin(policy: sl.Policy, journal: Path | None = None, **options: Any) -> sl.Session:
+def begin(policy: sl.extend.Policy, journal: Path | None = None, **options: Any) -> sl.Session:
     """Begin a session, or continue it from its journal."""
     actions: Any = PROBLEM.actions
     if policy == POLICIES["IDS in contexts"]:
@@ -64,7 +64,7 @@ def where(session: sl.Session, number: int = 0) -> dict[str, Any]:
     return {} if session.options.contexts is None else {"context": number}
 
 
-def own(policy: sl.Policy) -> sl.Policy | None:
+def own(policy: sl.extend.Policy) -> sl.extend.Policy | None:
     """Return a policy that is not part of the library, which loading a file needs."""
     return policy if isinstance(policy, EpsilonGreedy) else None
 
@@ -196,7 +196,7 @@ class Actor:
             self._do(Deed("retire", arm), lambda: self.session.retire(arm))
             self.acknowledged.append(("retired", None))
 
-    def _note(self, decisions: list[sl.Decision]) -> None:
+    def _note(self, decisions: list[sl.types.Decision]) -> None:
         for one in decisions:
             self.open[one.round], self._newest = one.id, one.round
             self.acknowledged.append(asked(one.id, one.arm, one.probability, one.round))
@@ -218,7 +218,7 @@ class Actor:
             self._do(Deed("tell", told), lambda: tell(pairs))
             self._told += pairs
             self.acknowledged += [("received", *pair) for pair in pairs]
-        except (sl.ExpiredDecisionError, sl.RefusedRewardsError) as error:
+        except (sl.types.ExpiredDecisionError, sl.types.RefusedRewardsError) as error:
             if self.alone:
                 raise
             refused = getattr(error, "refused", dict(pairs))  # others have asked meanwhile
@@ -234,7 +234,7 @@ class Actor:
         if expired:
             id_ = self.open[expired[0]]
             late = Deed("late", expired[0])
-            self._do(late, lambda: self._refused(id_, sl.ExpiredDecisionError))
+            self._do(late, lambda: self._refused(id_, sl.types.ExpiredDecisionError))
             self.acknowledged.append(("late", id_))
             del self.open[expired[0]]
 
@@ -244,7 +244,7 @@ class Actor:
             self._do(Deed("look"), lambda: self.session.tell(id_, reward))
 
     def _tell_unknown(self) -> None:
-        self._do(Deed("look"), lambda: self._refused("x", sl.UnknownDecisionError))
+        self._do(Deed("look"), lambda: self._refused("x", sl.types.UnknownDecisionError))
 
     def _refused(self, id_: str, error: type[Exception]) -> None:
         try:
@@ -256,7 +256,7 @@ class Actor:
     def _give_up(self) -> None:
         before = max(self._newest - 30, 1)
         waiting = [id_ for t, id_ in self.open.items() if self._newest - _WINDOW < t < before]
-        given_up = self._do(Deed("give up", before), lambda: self.session.give_up(before))
+        given_up = self._do(Deed("give up", before), lambda: self.session.give_up(before=before))
         if given_up != len(waiting):
             raise AssertionError(f"{given_up} were given up, and {len(waiting)} were open")
         self.acknowledged += [("given up", id_) for id_ in waiting]

@@ -51,7 +51,7 @@ def _interrupted(seed: int, longest: float, report: int) -> None:
                 break
     interruptions.cancel()
     decisions = _decisions()
-    others: list[sl.Run] = []
+    others: list[sl.types.Trajectory] = []
     run = threading.Thread(
         target=lambda: others.append(sl.simulate(PROBLEM, POLICIES["LinUCB"], 10, seed=1))
     )

@@ -38,7 +38,7 @@ def _same(session: sl.Session, twin: sl.Session, names: bool) -> None:
         raise AssertionError(f"differ in {different}: {session.status()}, {twin.status()}")
 
 
-def _balanced(status: sl.Status, learned: int) -> None:
+def _balanced(status: sl.types.Status, learned: int) -> None:
     closed = status.told + status.expired + status.given_up
     if status.round - 1 != closed + status.pending + status.waiting:
         raise AssertionError(f"decisions are missing: {status}")
@@ -57,7 +57,7 @@ def _counts(session: sl.Session) -> tuple[int, ...]:
 class Twin:
     """Follows a session by doing the same."""
 
-    def __init__(self, actor: Actor, policy: sl.Policy) -> None:
+    def __init__(self, actor: Actor, policy: sl.extend.Policy) -> None:
         self._actor, self._session = actor, actor.session
         self._twin = begin(policy)
         self._learned = 0
@@ -77,7 +77,7 @@ class Twin:
         actor.refresh()
         return found
 
-    def _finish(self, deed: Deed, status: sl.Status) -> str:
+    def _finish(self, deed: Deed, status: sl.types.Status) -> str:
         if deed.kind == "save":
             self._actor.check_file()
         if deed.kind in ("save", "look"):
@@ -105,7 +105,7 @@ class Twin:
             pairs = [(ids[t], reward) for t, reward in deed.argument.items()]
             self._watched(lambda: twin.tell_many(pairs))
         elif deed.kind == "give up":
-            self._watched(lambda: twin.give_up(deed.argument))
+            self._watched(lambda: twin.give_up(before=deed.argument))
         elif deed.kind == "late":
             self._look()
             (id_,) = [
@@ -113,7 +113,7 @@ class Twin:
             ]
             try:
                 twin.tell(id_, 0.5)
-            except sl.ExpiredDecisionError:
+            except sl.types.ExpiredDecisionError:
                 return
             raise AssertionError(f"the twin accepts a late reward: {deed}")
         elif deed.kind == "add":
@@ -140,7 +140,7 @@ class Twin:
 class Journaled:
     """Follows a session by its journal, which tells the order of what several threads do."""
 
-    def __init__(self, actors: list[Actor], policy: sl.Policy) -> None:
+    def __init__(self, actors: list[Actor], policy: sl.extend.Policy) -> None:
         self._actors, self._session = actors, actors[0].session
         self._twin = begin(policy)
         self._seen = self._learned = 0
@@ -212,7 +212,7 @@ class Crowd:
 
 
 def survive(
-    policy: sl.Policy, count: int, seed: int, folder: Path, journal: bool, threads: int
+    policy: sl.extend.Policy, count: int, seed: int, folder: Path, journal: bool, threads: int
 ) -> dict[str, Any]:
     """Interrupt a session so many times."""
     rng = random.Random(seed)

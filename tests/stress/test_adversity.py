@@ -298,7 +298,7 @@ def test_a_clock_that_goes_back_between_two_processes(tmp_path: Path) -> None:
     crash(session)
     session = opened(tmp_path / "x.db", **options)
     assert bits(session._live) == known
-    with pytest.raises(sl.ExpiredDecisionError):
+    with pytest.raises(sl.types.ExpiredDecisionError):
         session.tell(second.id, 0.5)
     session.tell(first.id, 0.5)
     session.close()
@@ -320,7 +320,7 @@ def test_ids_are_keys_after_a_restart(tmp_path: Path) -> None:
 
 def test_eight_threads_on_one_journal(tmp_path: Path) -> None:
     session = opened(tmp_path / "x.db")
-    asked: list[sl.Decision] = []
+    asked: list[sl.types.Decision] = []
 
     def work() -> None:
         for i in range(25):

@@ -120,7 +120,7 @@ def _print(results: Results, store: Path, figure: Path) -> None:
     console = Console()
     summary, slopes = results.summary(), results.slopes()
     for problem in results.problems:
-        title = f"{problem}: regret after {rounds_text(results.plan.rounds[-1])} rounds"
+        title = f"{problem}: regret after {rounds_text(results.grid.rounds[-1])} rounds"
         table = Table(title=title, caption=_bound_text(results, problem))
         table.add_column("policy", overflow="fold")  # not cut: labels differ at the end
         for name in ("mean ± standard error", "median", "5 % to 95 %", "slope in log n"):
@@ -145,5 +145,5 @@ def _bound_text(results: Results, problem: str) -> str | None:
         return None
     if value == math.inf:
         return "lower bound: c* is infinite, no arm reveals a difference that decides which is best"
-    regret = value * math.log(results.plan.rounds[-1])
+    regret = value * math.log(results.grid.rounds[-1])
     return f"lower bound: c* log n = {regret:.4g}, with c* = {value:.4g} for this noise"

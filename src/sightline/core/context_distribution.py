@@ -35,7 +35,7 @@ from sightline.jit import compiled
 SETS_KEPT = 16
 
 
-class Kind(enum.IntEnum):
+class ContextKind(enum.IntEnum):
     """Sources of the probabilities of contexts."""
 
     KNOWN = 0
@@ -44,14 +44,14 @@ class Kind(enum.IntEnum):
 
 
 # compiled code reads plain numbers
-KNOWN, COUNTED, SAMPLED = (int(kind) for kind in Kind)
+KNOWN, COUNTED, SAMPLED = (int(kind) for kind in ContextKind)
 
 
 @persists("probabilities", "counts", "sets", "sets_seen")
 class ContextDistribution(NamedTuple):
     """Probabilities of the contexts of a table, and their source."""
 
-    kind: int  # a Kind
+    kind: int  # a ContextKind
     probabilities: Array  # (C,)
     counts: Array  # (C,): how often each has come, if counted; else (0,)
     sets: Array  # (R, most, d): the reservoir, if sampled; else (0, 0, 0)

@@ -308,7 +308,7 @@ def limits_of(likelihood: Any) -> tuple[float, float]:
 # --- built-in likelihoods -------------------------------------------------------------------------
 
 
-class Kind(enum.IntEnum):
+class LikelihoodKind(enum.IntEnum):
     """Likelihoods of the library, and ``OWN`` for all others."""
 
     GAUSSIAN = 0  # normal rewards of variance 1: the formulas of least squares
@@ -331,19 +331,23 @@ class BuiltInLikelihood(NamedTuple):
     1 / (n + 2), the posterior mean of a uniform prior; if all rewards are 1, at 1 - 1 / (n + 2).
     """
 
-    kind: int  # a Kind, as a plain number for compiled code
+    kind: int  # a LikelihoodKind, as a plain number for compiled code
     edge: float = 0.0
 
 
-GAUSSIAN = BuiltInLikelihood(int(Kind.GAUSSIAN))
-LOGISTIC = BuiltInLikelihood(int(Kind.LOGISTIC))
-POISSON = BuiltInLikelihood(int(Kind.POISSON))
-IDENTITY = BuiltInLikelihood(int(Kind.IDENTITY), edge=1e-4)
+GAUSSIAN = BuiltInLikelihood(int(LikelihoodKind.GAUSSIAN))
+LOGISTIC = BuiltInLikelihood(int(LikelihoodKind.LOGISTIC))
+POISSON = BuiltInLikelihood(int(LikelihoodKind.POISSON))
+IDENTITY = BuiltInLikelihood(int(LikelihoodKind.IDENTITY), edge=1e-4)
 
 
-def kind_of(likelihood: Any) -> Kind:
-    """Return which likelihood of the library it is, or ``Kind.OWN``."""
-    return Kind(likelihood.kind) if type(likelihood) is BuiltInLikelihood else Kind.OWN
+def kind_of(likelihood: Any) -> LikelihoodKind:
+    """Return which likelihood of the library it is, or ``LikelihoodKind.OWN``."""
+    return (
+        LikelihoodKind(likelihood.kind)
+        if type(likelihood) is BuiltInLikelihood
+        else LikelihoodKind.OWN
+    )
 
 
 # A predictor of a count is cut here: no experiment counts e^50 events per round.
@@ -477,50 +481,58 @@ def _identity_divergence(edge: float, u: float, step: float) -> float:
 
 @compiled
 def _mean(likelihood: BuiltInLikelihood, u: float) -> float:
-    if likelihood.kind == Kind.LOGISTIC:
+    if likelihood.kind == LikelihoodKind.LOGISTIC:
         return _logistic_mean(u)
-    if likelihood.kind == Kind.POISSON:
+    if likelihood.kind == LikelihoodKind.POISSON:
         return _poisson_mean(u)
-    return _inside(likelihood.edge, u) if likelihood.kind == Kind.IDENTITY else u
+    return _inside(likelihood.edge, u) if likelihood.kind == LikelihoodKind.IDENTITY else u
 
 
 @compiled
 def _slope(likelihood: BuiltInLikelihood, m: float, v: float) -> float:
-    if likelihood.kind == Kind.LOGISTIC:
+    if likelihood.kind == LikelihoodKind.LOGISTIC:
         return _logistic_mean(v) - m
-    if likelihood.kind == Kind.POISSON:
+    if likelihood.kind == LikelihoodKind.POISSON:
         # beyond the largest a parabola takes the place of e^v: finite, and as steep
         return _poisson_mean(v) * (1.0 + max(v - _LARGEST_LOG_COUNT, 0.0)) - m
-    return _identity_slope(likelihood.edge, m, v) if likelihood.kind == Kind.IDENTITY else v - m
+    return (
+        _identity_slope(likelihood.edge, m, v)
+        if likelihood.kind == LikelihoodKind.IDENTITY
+        else v - m
+    )
 
 
 @compiled
 def _curvature(likelihood: BuiltInLikelihood, m: float, v: float) -> float:
-    if likelihood.kind == Kind.LOGISTIC:
+    if likelihood.kind == LikelihoodKind.LOGISTIC:
         return _logistic_curvature(v)
-    if likelihood.kind == Kind.POISSON:
+    if likelihood.kind == LikelihoodKind.POISSON:
         return _poisson_mean(v)
-    return _identity_curvature(likelihood.edge, m, v) if likelihood.kind == Kind.IDENTITY else 1.0
+    return (
+        _identity_curvature(likelihood.edge, m, v)
+        if likelihood.kind == LikelihoodKind.IDENTITY
+        else 1.0
+    )
 
 
 @compiled
 def _closed_divergence(likelihood: BuiltInLikelihood, u: float, step: float) -> float:
-    if likelihood.kind == Kind.LOGISTIC:
+    if likelihood.kind == LikelihoodKind.LOGISTIC:
         return _logistic_divergence(u, step)
-    if likelihood.kind == Kind.POISSON:
+    if likelihood.kind == LikelihoodKind.POISSON:
         return _poisson_divergence(u, step)
-    if likelihood.kind == Kind.IDENTITY:
+    if likelihood.kind == LikelihoodKind.IDENTITY:
         return _identity_divergence(likelihood.edge, u, step)
     return 0.5 * step * step
 
 
 @compiled
 def _closed_excess(likelihood: BuiltInLikelihood, v: float, w: float) -> float:
-    if likelihood.kind == Kind.LOGISTIC:
+    if likelihood.kind == LikelihoodKind.LOGISTIC:
         return _logistic_excess(v, w)
-    if likelihood.kind == Kind.POISSON:
+    if likelihood.kind == LikelihoodKind.POISSON:
         return _poisson_mean(v) * math.expm1(min(0.5 * w * w, _LARGEST_EXPONENT))
-    if likelihood.kind == Kind.IDENTITY:
+    if likelihood.kind == LikelihoodKind.IDENTITY:
         # second order only, not a bound: no normal distribution stays within [0, 1]
         q = _inside(likelihood.edge, v)
         return 0.5 * w * w / (q * (1.0 - q))
@@ -529,13 +541,13 @@ def _closed_excess(likelihood: BuiltInLikelihood, v: float, w: float) -> float:
 
 @compiled
 def _clear(likelihood: BuiltInLikelihood, u: float, rewards: float) -> float:
-    if likelihood.kind != Kind.IDENTITY:
+    if likelihood.kind != LikelihoodKind.IDENTITY:
         return u
     return _inside(max(1.0 / (rewards + 2.0), likelihood.edge), u)
 
 
 def _limits(likelihood: BuiltInLikelihood) -> tuple[float, float]:
-    return (0.0, 1.0) if likelihood.kind == Kind.IDENTITY else (-math.inf, math.inf)
+    return (0.0, 1.0) if likelihood.kind == LikelihoodKind.IDENTITY else (-math.inf, math.inf)
 
 
 register_likelihood(

@@ -298,13 +298,18 @@ def _rows_of(observations: ArrayLike, k: int, d: int) -> Array:
     return rows.reshape(k, -1, d)
 
 
-def stream_model(most: int, d: int, noise_std: float = 1.0, likelihood: Any = None) -> Model:
-    """Model of at most ``most`` arms, in d dimensions, that are new in every round.
+def stream_model(max_arms: int, d: int, noise_std: float = 1.0, likelihood: Any = None) -> Model:
+    """Model of at most ``max_arms`` arms, in d dimensions, that are new in every round.
 
     The table has one more row, through which late outcomes are learned.
     """
-    rewards = np.zeros((most + 1, d))
+    rewards = np.zeros((max_arms + 1, d))
     sigma = scale("noise_std", noise_std) if likelihood is None else 1.0
     return Model(
-        rewards, rewards[:, None, :], sigma, np.ones(most + 1), stream=most, likelihood=likelihood
+        rewards,
+        rewards[:, None, :],
+        sigma,
+        np.ones(max_arms + 1),
+        stream=max_arms,
+        likelihood=likelihood,
     )

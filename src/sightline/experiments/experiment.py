@@ -70,7 +70,7 @@ class Cell(NamedTuple):
         return f"{self.problem} / {self.policy}"
 
 
-class Plan(NamedTuple):
+class Grid(NamedTuple):
     """Cells, checkpoints and seeds of an experiment as plain values, for readers of its results."""
 
     cells: tuple[Cell, ...]
@@ -159,9 +159,9 @@ class Experiment:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
-    def plan(self) -> Plan:
+    def grid(self) -> Grid:
         """Cells, checkpoints and seeds as plain values."""
-        return Plan(self.cells, self.rounds, self.seeds)
+        return Grid(self.cells, self.rounds, self.seeds)
 
     def to_toml(self) -> str:
         """Specification as text that :meth:`from_toml` reads."""

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sightline.experiments.block import Block, Task, tasks
 from sightline.experiments.executors import Workers
-from sightline.experiments.experiment import Experiment, Plan
+from sightline.experiments.experiment import Experiment, Grid
 from sightline.signals import call_uninterrupted
 
 #: Called with every task: with None before it is computed, with its block afterwards.
@@ -27,7 +27,7 @@ class _Stopped(BaseException):
 class BlockStorage(Protocol):
     """Where finished blocks are kept."""
 
-    plan: Plan  # everything that the experiment computes
+    grid: Grid  # everything that the experiment computes
     keeps_sources: bool  # whether blocks must state the sources that computed them
 
     def holds(self, task: Task) -> bool:
@@ -45,8 +45,8 @@ class Memory:
 
     keeps_sources = False
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
         self._blocks: dict[tuple[int, int], Block] = {}
 
     def holds(self, task: Task) -> bool:

@@ -35,7 +35,7 @@ import numpy as np
 
 from sightline.archives import read_parquet
 from sightline.experiments.block import Block, Task
-from sightline.experiments.experiment import Cell, Experiment, Plan
+from sightline.experiments.experiment import Cell, Experiment, Grid
 from sightline.experiments.sources import sources_of
 from sightline.files import (
     remove_leftovers,
@@ -59,7 +59,7 @@ _METADATA = ("cell", "first", "seeds", "sources", "machine", "began", "seconds")
 _MOST_BYTES = 2**30
 
 
-class Store:
+class ResultStore:
     """A directory of finished blocks; make one with :meth:`create` or :meth:`open`."""
 
     keeps_sources = True
@@ -67,14 +67,14 @@ class Store:
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         self.path = path
         self._manifest = manifest
-        self.plan = Plan(
+        self.grid = Grid(
             cells=tuple(Cell(*cell) for cell in manifest["cells"]),
             rounds=tuple(parse_rounds("checkpoints", t) for t in manifest["checkpoints"]),
             seeds=tuple(int(seed) for seed in manifest["seeds"]),
         )
 
     @classmethod
-    def open(cls, path: str | PathLike[str]) -> Store:
+    def open(cls, path: str | PathLike[str]) -> ResultStore:
         """Open a store that exists, whichever sources computed it."""
         directory = file_path("store", path)
         if not (directory / "manifest.json").is_file():
@@ -87,7 +87,7 @@ class Store:
             raise ValueError(f"{directory / 'manifest.json'} is not readable: {error}") from None
 
     @classmethod
-    def create(cls, path: str | PathLike[str], experiment: Experiment) -> Store:
+    def create(cls, path: str | PathLike[str], experiment: Experiment) -> ResultStore:
         """Open the store of an experiment, or make it.
 
         Raises
@@ -104,7 +104,7 @@ class Store:
             write_text_atomically(directory / "manifest.json", content)
         store = cls.open(directory)
         store._check_same(manifest)
-        folders = [store._folder(index, cell) for index, cell in enumerate(store.plan.cells)]
+        folders = [store._folder(index, cell) for index, cell in enumerate(store.grid.cells)]
         for folder in [directory, *folders]:
             remove_leftovers(folder)  # of runs that were killed
         return store
@@ -161,14 +161,14 @@ class Store:
         header = {name: self._manifest[name] for name in ("format", "version", "digest", "package")}
         path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
         path.parent.mkdir(exist_ok=True)
-        _write_block(path, block, self.plan.rounds, header)
+        _write_block(path, block, self.grid.rounds, header)
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, in the order of the plan."""
-        for index, cell in enumerate(self.plan.cells):
+        for index, cell in enumerate(self.grid.cells):
             for path in sorted(self._folder(index, cell).glob("*.parquet")):
                 header = self._header(path)
-                yield _readable(path, _read_block, path, header, len(self.plan.rounds))
+                yield _readable(path, _read_block, path, header, len(self.grid.rounds))
 
     def _folder(self, index: int, cell: Cell) -> Path:
         name = f"{cell.problem}--{cell.policy}"
@@ -182,11 +182,11 @@ class Store:
         header: dict[str, Any] = _readable(path, _read_header, path)
         try:
             cell, first, seeds = Cell(*header["cell"]), header["first"], tuple(header["seeds"])
-            index = self.plan.cells.index(cell)
+            index = self.grid.cells.index(cell)
             belongs = (
                 header["digest"] == self._manifest["digest"]
                 and header["sources"] == self._manifest["sources"][cell.id]
-                and seeds == self.plan.seeds[first : first + len(seeds)]
+                and seeds == self.grid.seeds[first : first + len(seeds)]
                 and path == self._path(index, cell, first, len(seeds))
             )
         except (KeyError, TypeError, ValueError):
@@ -197,7 +197,7 @@ class Store:
 
 
 def _manifest(experiment: Experiment) -> dict[str, Any]:
-    plan = experiment.plan
+    plan = experiment.grid
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -196,14 +196,14 @@ def results_of(outcome: ItemResults, problem: str, *policies: str) -> Results:
     ]
     if not fitting:
         raise NotRunError(f"{problem}: {', '.join(policies)} not run in this profile.")
-    return max(fitting, key=lambda results: len(results.plan.seeds))
+    return max(fitting, key=lambda results: len(results.grid.seeds))
 
 
 def _mark(results: Results, rounds: int) -> int:
     """Index of a checkpoint."""
-    if rounds not in results.plan.rounds:
+    if rounds not in results.grid.rounds:
         raise NotRunError(f"Round {rounds_text(rounds)} not reached in this profile.")
-    return results.plan.rounds.index(rounds)
+    return results.grid.rounds.index(rounds)
 
 
 def log_regret(runs: Array) -> Array:
@@ -214,7 +214,7 @@ def log_regret(runs: Array) -> Array:
 
 def slopes_between(results: Results, problem: str, policy: str, since: int, until: int) -> Array:
     """Slope of regret in log n between two rounds, run by run."""
-    rounds, last = results.plan.rounds, _mark(results, until)
+    rounds, last = results.grid.rounds, _mark(results, until)
     kept = np.array([t >= since and i <= last for i, t in enumerate(rounds)])
     log_t = np.array([math.log(t) for t in rounds])
     return log_slopes(log_t[kept], results.regret(problem, policy)[:, kept])
@@ -243,7 +243,7 @@ class Less:
         second = results.regret(self.problem, self.second)[:, mark]
         ordered = self.factor == 1.0
         times = "" if ordered else f"{self.factor:.3g} x "
-        n = rounds_text(results.plan.rounds[mark])
+        n = rounds_text(results.grid.rounds[mark])
         measured = (
             f"{self.problem}, n = {n}: {self.first} {first.mean():.3g} below "
             f"{times}{self.second} {second.mean():.3g}?"
@@ -270,7 +270,7 @@ class Slope:
     def __call__(self, outcome: ItemResults) -> Part:
         """Measure and decide."""
         results = results_of(outcome, self.problem, self.policy)
-        last = results.plan.rounds[-1]
+        last = results.grid.rounds[-1]
         slopes = slopes_between(results, self.problem, self.policy, last // 10, last)
         constant = c_star(self.problem, len(slopes))
         measured = (

@@ -103,7 +103,7 @@ def _optimal_pulls() -> float:
 
 def _leaves_the_third_arm(outcome: ItemResults, policy: str) -> Part:
     results = results_of(outcome, SLOPE_2, policy)
-    frame, last = results.frame, results.plan.rounds[-1]
+    frame, last = results.frame, results.grid.rounds[-1]
     cell = frame[(frame.problem == SLOPE_2) & (frame.policy == policy)]
     pulls = [np.array([row[2] for row in cell[cell.t == t].pulls]) for t in (last // 10, last)]
     optimal = _optimal_pulls() * math.log(10.0)
@@ -113,7 +113,7 @@ def _leaves_the_third_arm(outcome: ItemResults, policy: str) -> Part:
 
 def _slope_of_optimism(outcome: ItemResults, policy: str) -> Part:
     results = results_of(outcome, SLOPE_2, policy)
-    last = results.plan.rounds[-1]
+    last = results.grid.rounds[-1]
     slopes = slopes_between(results, SLOPE_2, policy, last // 10, last)
     limit = 5.0 * c_star(SLOPE_2, 1)
     text = f"{policy}: slope {slopes.mean():.1f}, above {limit:.1f}? "
@@ -290,7 +290,7 @@ def _ratios(outcome: ItemResults, policy: str) -> tuple[Array, Array, str]:
     (problem,) = outcome.results["far"].problems
     results = results_of(outcome, problem, policy)
     constant = far_horizons.zero_constant() if problem != SLOPE_2 else c_star(SLOPE_2, 1)
-    values, rounds = ratios(results, problem, policy, constant), results.plan.rounds
+    values, rounds = ratios(results, problem, policy, constant), results.grid.rounds
     early, late = values[:, rounds.index(10**6)], values[:, -1]
     text = f"{policy}: {early.mean():.2f} at n = 10^6, {late.mean():.3f} at "
     return early, late, text + rounds_text(rounds[-1])
@@ -308,7 +308,7 @@ def _last_ratio(outcome: ItemResults, policy: str, limit: float, *, above: bool 
 
 def _effective_horizon(outcome: ItemResults) -> Part:
     results = outcome.results["far"]
-    frame, last = results.frame, results.plan.rounds[-1]
+    frame, last = results.frame, results.grid.rounds[-1]
     counts = [
         frame[(frame.t == t) & (frame.policy == "IDS-H")].explorations.to_numpy(dtype=float)
         for t in (10**6, last)
@@ -324,7 +324,7 @@ def _effective_horizon(outcome: ItemResults) -> Part:
 def _pulls(outcome: ItemResults, arm: int) -> Array:
     """Count pulls of an arm by IDS-H over log n at the last round, run by run."""
     results = outcome.results["far"]
-    last = results.plan.rounds[-1]
+    last = results.grid.rounds[-1]
     rows = results.frame[(results.frame.t == last) & (results.frame.policy == "IDS-H")]
     return np.array([row[arm] for row in rows.pulls]) / math.log(last)
 
@@ -337,7 +337,7 @@ def _pulls_are_optimal(outcome: ItemResults, factor: float, *, above: bool) -> P
 
 def _second_arm_is_left(outcome: ItemResults) -> Part:
     second, third = _pulls(outcome, 1), _pulls(outcome, 2)
-    last = rounds_text(outcome.results["far"].plan.rounds[-1])
+    last = rounds_text(outcome.results["far"].grid.rounds[-1])
     text = (
         f"{second.mean():.4f} pulls per log n at {last}, {third.mean():.3f} of the "
         "informative arm: below a hundredth of these?"

@@ -159,7 +159,7 @@ def _size(outcome: ItemResults) -> str:
     if size.horizon == 1:
         return "Computed, not sampled;"
     runs = "1 run" if size.replications == 1 else f"{size.replications} runs"
-    seeds = {results.plan.seeds for results in outcome.results.values()}
+    seeds = {results.grid.seeds for results in outcome.results.values()}
     origin = "seeds spawned from seed 0" if seeds else f"seeds 0 to {size.replications - 1}"
     return f"{runs} to n = {rounds_text(size.horizon)}, {origin};"
 

@@ -66,9 +66,9 @@ def _show_regret(outcome: ItemResults) -> Findings:
     rows = []
     explored = results.frame.groupby("t", observed=True).explorations.mean()
     for t in _SHOWN:
-        if t not in results.plan.rounds:
+        if t not in results.grid.rounds:
             continue
-        mark = results.plan.rounds.index(t)
+        mark = results.grid.rounds.index(t)
         bound = constant * curve.log_t[mark]
         mean, error = float(curve.mean[mark]), float(curve.standard_error[mark])
         rows.append(
@@ -81,7 +81,7 @@ def _show_regret(outcome: ItemResults) -> Findings:
             )
         )
     head = ("n", "regret", "c* log n", "ratio", "exploration rounds")
-    title = f"IDS-H on {SLOPE_2}: mean ± standard error, {len(results.plan.seeds)} runs"
+    title = f"IDS-H on {SLOPE_2}: mean ± standard error, {len(results.grid.seeds)} runs"
     caption = "Regret over the lower bound, to 10^1000 rounds; band: 2 standard errors"
     return Findings(
         figures={
@@ -89,7 +89,7 @@ def _show_regret(outcome: ItemResults) -> Findings:
                 "Three arms, of which the most informative one is bad (end of optimism). IDS plays "
                 "it as often as needed, and approaches the lower bound, here to 10^1000 rounds. "
                 "LinUCB plays only arms that may be best; it must compute every round, and "
-                f"stops at 10^6. {len(results.plan.seeds)} runs each.",
+                f"stops at 10^6. {len(results.grid.seeds)} runs each.",
                 growth_figure(curves, constant),
             ),
             "ratio": (caption, ratio_figure({"IDS": curve}, constant)),
@@ -232,7 +232,7 @@ def _zero_best(size: Size) -> dict[str, Experiment]:
 
 def _show_zero_best(outcome: ItemResults) -> Findings:
     results, constant = outcome.results["far"], zero_constant()
-    columns = [results.plan.rounds.index(t) for t in _ZERO_SHOWN]
+    columns = [results.grid.rounds.index(t) for t in _ZERO_SHOWN]
     rows = []
     for policy in results.policies:
         means, errors = mean_and_error(ratios(results, ZERO, policy, constant)[:, columns])

@@ -97,7 +97,7 @@ def _figure(results: Results, suffix: str, problem: str) -> Figure:
     names = {label: label + suffix for label in _IDS} | {label: label for label in rivals}
     rows = (RANDOM, problem)
     panels = {name: renamed(results.curves(name), names) for name in rows}
-    bounds = {name: c_star(name, len(results.plan.seeds)) for name in rows}
+    bounds = {name: c_star(name, len(results.grid.seeds)) for name in rows}
     published = {
         name: {label: {t: at[label] for t, at in times.items() if label in at} for label in names}
         for name, times in PUBLISHED.items()
@@ -114,9 +114,9 @@ def _comparison(results: Results) -> tuple[Table, str]:
         logs = []
         for problem, times in PUBLISHED.items():
             for t, values in times.items():
-                if t not in results.plan.rounds:
+                if t not in results.grid.rounds:
                     continue
-                mark = results.plan.rounds.index(t)
+                mark = results.grid.rounds.index(t)
                 cells = []
                 for label in _IDS:
                     mean = float(results.regret(problem, label + suffix)[:, mark].mean())

@@ -53,7 +53,7 @@ def _resampled(outcome: ItemResults) -> Array:
 
 
 def _log_rounds(outcome: ItemResults) -> Array:
-    return np.log(np.array(outcome.results["regret"].plan.rounds, dtype=np.float64))
+    return np.log(np.array(outcome.results["regret"].grid.rounds, dtype=np.float64))
 
 
 def worst_exponents(outcome: ItemResults) -> Array:
@@ -89,7 +89,7 @@ def log_exponents(outcome: ItemResults) -> Array:
 def _show_rates(outcome: ItemResults) -> Findings:
     results = outcome.results["regret"]
     figure, (left, right) = panels(11, 4.0, 2)
-    t = np.array(results.plan.rounds, dtype=float)
+    t = np.array(results.grid.rounds, dtype=float)
     means = np.array([results.regret(_gap_name(e), "IDS-H").mean(axis=0) for e in _GAPS])
     for gap, mean in zip(_GAPS, means, strict=True):
         left.plot(t, mean, label=rf"$\Delta$ = {gap:g}")
@@ -229,7 +229,7 @@ def _hard_problems(size: Size) -> dict[str, Experiment]:
 def worst_case_exponents(outcome: ItemResults, policy: str) -> Array:
     """Exponent of regret in n, run by run, on problems that change with n."""
     results = outcome.results["regret"]
-    rounds = results.plan.rounds
+    rounds = results.grid.rounds
     finals = np.array([results.regret(_hard_name(n), policy)[:, i] for i, n in enumerate(rounds)])
     return log_slopes(np.log(np.array(rounds, dtype=float)), np.log(np.maximum(finals, 1e-3)).T)
 

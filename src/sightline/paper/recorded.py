@@ -95,7 +95,7 @@ def _settings(outcome: ItemResults) -> str:
     size = outcome.size
     if size.horizon == 1:
         return "computed, not sampled"
-    counts = {len(results.plan.seeds) for results in outcome.results.values()}
+    counts = {len(results.grid.seeds) for results in outcome.results.values()}
     few, many = min(counts, default=size.replications), max(counts, default=size.replications)
     runs = f"{few:,}" if few == many else f"{few:,} to {many:,}"
     return f"{runs} runs to n = {rounds_text(size.horizon)}"

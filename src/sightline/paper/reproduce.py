@@ -23,7 +23,7 @@ from typing import Any
 from sightline.experiments.block import Task, tasks
 from sightline.experiments.experiment import Experiment
 from sightline.experiments.sources import sources_of
-from sightline.experiments.store import Store
+from sightline.experiments.store import ResultStore
 from sightline.files import sealed, unsealed, write_text_atomically
 from sightline.paper.item import Calculation, Findings, Item, ItemResults
 from sightline.report.picture import Picture, picture_of, svg_of
@@ -50,7 +50,7 @@ class ResultsFolder:
 
     def missing_tasks(self, experiment: Experiment) -> list[Task]:
         """Blocks of an experiment that are not in the store."""
-        store = Store.create(self.store_of(experiment), experiment)
+        store = ResultStore.create(self.store_of(experiment), experiment)
         return [task for task in tasks(experiment, store.keeps_sources) if not store.holds(task)]
 
     def holds(self, item: Item, profile: str) -> bool:

@@ -117,7 +117,7 @@ def c_star(name: str, replications: int) -> float:
 
 def ratios(results: Results, problem: str, policy: str, constant: float) -> Array:
     """R_n / (c* log n), shape (runs, checkpoints)."""
-    log_n = np.array([math.log(n) for n in results.plan.rounds])
+    log_n = np.array([math.log(n) for n in results.grid.rounds])
     return results.regret(problem, policy) / (constant * log_n)
 
 
@@ -143,10 +143,10 @@ def error_text(mean: float, error: float, digits: int | None = None) -> str:
 
 def regret_table(results: Results, problem: str) -> Table:
     """Mean regret and standard error at powers of ten, and the late slope in log n."""
-    times = [10**e for e in (3, 4, 5, 6) if 10**e in results.plan.rounds]
-    columns = [results.plan.rounds.index(t) for t in times]
+    times = [10**e for e in (3, 4, 5, 6) if 10**e in results.grid.rounds]
+    columns = [results.grid.rounds.index(t) for t in times]
     rows = []
-    slopes = results.slopes(since=max(1, results.plan.rounds[-1] // 10)).set_index(
+    slopes = results.slopes(since=max(1, results.grid.rounds[-1] // 10)).set_index(
         ["problem", "policy"]
     )
     for policy in results.policies:
@@ -155,7 +155,7 @@ def regret_table(results: Results, problem: str) -> Table:
         cells = map(error_text, means, errors)
         rows.append((policy, *cells, error_text(late.slope, late.standard_error)))
     head = ("policy", *(f"n = {rounds_text(t)}" for t in times), "slope in log n, last decade")
-    count = len(results.plan.seeds)
+    count = len(results.grid.seeds)
     return Table(f"{problem}: mean regret ± standard error, {count} runs", head, tuple(rows))
 
 

@@ -38,7 +38,7 @@ from sightline.core.confidence import global_beta
 from sightline.core.confidence_rules import LogDet, valid_regulariser
 from sightline.core.estimate import LeastSquares
 from sightline.core.least_squares import least_squares, observe, reward_of, show_arms
-from sightline.core.likelihood import Kind, kind_of, limits_of, mean_slope, variance_of
+from sightline.core.likelihood import LikelihoodKind, kind_of, limits_of, mean_slope, variance_of
 from sightline.core.likelihood_alternatives import LikelihoodHalfSpaces, half_spaces_for
 from sightline.core.linalg import Array
 from sightline.core.model import Model
@@ -100,7 +100,10 @@ class GLMUCB(Policy):
             sigma, ratio = _worst(model.likelihood, self.norm_bound * (lengths.max() or 1.0))
         if self.width == "asymptotic":
             return Width(sigma, ratio)
-        if model.likelihood is not None and kind_of(model.likelihood) in (Kind.POISSON, Kind.OWN):
+        if model.likelihood is not None and kind_of(model.likelihood) in (
+            LikelihoodKind.POISSON,
+            LikelihoodKind.OWN,
+        ):
             raise ValueError('width="proven" needs rewards that are bounded or normal, not counts')
         if model.likelihood is not None:
             sigma = _HALF_RANGE

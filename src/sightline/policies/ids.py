@@ -110,7 +110,7 @@ class IDS(Policy):
         arm only; ``"plain"`` has it for none; ``"laplace"`` and ``"laplace-variance"`` are the
         Laplace approximations of the Bayesian mutual information and of the variance-based gain.
         ``"log-det"``, ``"ucb-directed"`` and ``"directed"`` are those of earlier work.  Others
-        can be added by :func:`sightline.register_information`.
+        can be added by :func:`sightline.extend.register_information`.
     sampling : {"pair", "exact", "deterministic"}
         Minimise the information ratio over pairs with the empirically best arm, over all
         distributions, or over single arms.
@@ -121,7 +121,7 @@ class IDS(Policy):
         ``"difference-unlifted"`` is without it.  ``"auto"`` is
         ``"value"`` where outcomes are rewards and ``"difference"`` in a game, where the value of
         an arm may never be seen although all differences are.  Others can be added by
-        :func:`sightline.register_gaps`.
+        :func:`sightline.extend.register_gaps`.
     confidence : LogDet, LogLog, FixedBeta or another ConfidenceRule
         Confidence coefficient beta.
     learning_rate : {"paper", "algorithm", "inverse-sqrt-beta"} or float

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from sightline.core.likelihood import (
     Gaussian,
-    Kind,
     Likelihood,
+    LikelihoodKind,
     kind_of,
     mean_of,
     valid_likelihood,
@@ -64,7 +64,9 @@ class NoisyRewards(TableProblem):
         if isinstance(rewards, Gaussian):
             return rewards.std, None
         self.likelihood, likelihood, predictors = rewards, rewards.as_tuple, self.means
-        if kind_of(likelihood) != Kind.IDENTITY:  # there the predictor is the mean, bit for bit
+        if (
+            kind_of(likelihood) != LikelihoodKind.IDENTITY
+        ):  # there the predictor is the mean, bit for bit
             # interpreted: compiling a kernel would take longer
             self.means = np.array([interpreted(mean_of)(likelihood, u) for u in self.means])
             self.means.setflags(write=False)

@@ -43,9 +43,9 @@ class Arrivals(NamedTuple):
     bests: Ints  # (C,), scratch: the arm of every context that a commitment plays
     no_mask: NDArray[np.bool_]  # (0,): mask of an action set that has all rows of its context
     source: Any  # of new arms; None for a fixed table of arms
-    rows: Array  # (most, d): features of the arms of the current round
-    means: Array  # (most + 1,): their mean rewards
-    gaps: Array  # (most + 1,)
+    rows: Array  # (max_arms, d): features of the arms of the current round
+    means: Array  # (max_arms + 1,): their mean rewards
+    gaps: Array  # (max_arms + 1,)
 
 
 def arrivals_of(starts: ArrayLike, probabilities: ArrayLike | None = None) -> Arrivals:

@@ -59,7 +59,7 @@ def describe(problem: AnyProblem) -> dict[str, Any]:
         return {
             "type": "StreamBandit",
             "name": problem.name,
-            "most": problem.most,
+            "max_arms": problem.max_arms,
             "d": problem.d,
             **(rewards or {"noise_std": problem.noise.std}),
             "source": dict(problem.contents),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sightline.core.likelihood import Kind, draw_reward, has_sampler, kind_of
+from sightline.core.likelihood import LikelihoodKind, draw_reward, has_sampler, kind_of
 from sightline.jit import compiled, compiled_apart, generic, number_between
 from sightline.validation import LARGEST, number, scale, shown
 
@@ -70,11 +70,11 @@ class FromLikelihood(NamedTuple):
 def noise_of_likelihood(likelihood: Any) -> Any:
     """Reward distribution of a likelihood, with the default ``std``."""
     kind = kind_of(likelihood)
-    if kind in (Kind.LOGISTIC, Kind.IDENTITY):
+    if kind in (LikelihoodKind.LOGISTIC, LikelihoodKind.IDENTITY):
         return BernoulliNoise()
-    if kind == Kind.POISSON:
+    if kind == LikelihoodKind.POISSON:
         return Counts()
-    return GaussianNoise() if kind == Kind.GAUSSIAN else FromLikelihood(likelihood)
+    return GaussianNoise() if kind == LikelihoodKind.GAUSSIAN else FromLikelihood(likelihood)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def _draw_arms(source: Any, rng: np.random.Generator, rows: Array, means: Array)
 
 def _guard_arms(function: Any, cls: type) -> Any:
     """Check the arms that a custom source writes, and their number."""
-    count_wrong = f"{cls.__name__} must return how many arms it has written, from 1 to most"
+    count_wrong = f"{cls.__name__} must return how many arms it has written, from 1 to max_arms"
     value_wrong = f"features and mean rewards written by {cls.__name__} must be finite numbers"
 
     def checked(source: Any, rng: np.random.Generator, rows: Array, means: Array) -> int:
@@ -130,7 +130,7 @@ class StreamBandit(Problem):
         Source of arms: :class:`SphereArms`, :class:`RecordedArms`, or a custom tuple of numbers,
         texts and arrays with a kernel registered by ``draw_arms.register``.  Every run starts with
         a copy of the writable arrays.
-    most : int
+    max_arms : int
         Largest number of arms of a round.
     d : int
         Dimension of the features.
@@ -146,7 +146,7 @@ class StreamBandit(Problem):
     def __init__(
         self,
         source: Any,
-        most: int,
+        max_arms: int,
         d: int,
         noise_std: float | None = None,
         *,
@@ -154,22 +154,25 @@ class StreamBandit(Problem):
         name: str = "stream",
     ) -> None:
         self.source = _copied(_valid_source(source))
-        self.most, self.d = integer("most", most, at_least=1), integer("d", d, at_least=1)
+        self.max_arms, self.d = (
+            integer("max_arms", max_arms, at_least=1),
+            integer("d", d, at_least=1),
+        )
         self.likelihood, self.noise = _likelihood_and_noise(noise_std, rewards)
         likelihood = None if self.likelihood is None else self.likelihood.as_tuple
-        self.model = stream_model(self.most, self.d, self.noise.std, likelihood)
-        self.gaps = np.zeros(self.most + 1)
+        self.model = stream_model(self.max_arms, self.d, self.noise.std, likelihood)
+        self.gaps = np.zeros(self.max_arms + 1)
         self.name = text("name", name)
 
     def world(self) -> World:
         """Make the environment of one run."""
         check_sampler(self.noise)
-        means = np.zeros(self.most + 1)
-        arrivals = arrivals_of([0, self.most])._replace(
+        means = np.zeros(self.max_arms + 1)
+        arrivals = arrivals_of([0, self.max_arms])._replace(
             source=_copied(self.source),
-            rows=np.zeros((self.most, self.d)),
+            rows=np.zeros((self.max_arms, self.d)),
             means=means,
-            gaps=np.zeros(self.most + 1),
+            gaps=np.zeros(self.max_arms + 1),
         )
         return World(means[:, None], self.noise, arrivals)  # a view: each round writes new means
 
@@ -183,12 +186,12 @@ class StreamBandit(Problem):
         return {"type": kind, **{name: _plain(value) for name, value in fields}}
 
     def _value(self) -> tuple[object, ...]:
-        settings = (self.name, self.most, self.d, self.noise, self.likelihood)
+        settings = (self.name, self.max_arms, self.d, self.noise, self.likelihood)
         return (*settings, *self.contents.items())
 
     def __repr__(self) -> str:
         kind = f"noise={self.noise}" if self.likelihood is None else str(self.likelihood)
-        return f"StreamBandit({self.name!r}, most={self.most}, d={self.d}, {kind})"
+        return f"StreamBandit({self.name!r}, max_arms={self.max_arms}, d={self.d}, {kind})"
 
 
 def _likelihood_and_noise(

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.experiments.block import Block
-from sightline.experiments.experiment import Cell, Experiment, Plan
+from sightline.experiments.experiment import Cell, Experiment, Grid
 from sightline.experiments.run import BlockStorage
-from sightline.experiments.store import Store
+from sightline.experiments.store import ResultStore
 from sightline.problems.base import TableProblem
 from sightline.problems.descriptions import AnyProblem
 from sightline.report.statistics import Curve, log_slopes, mean_and_error, regret_curve
@@ -35,11 +35,11 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 class Results:
     """Outcome of an experiment: all its runs, as :func:`sightline.run` returns them.
 
-    A single run, from :func:`sightline.simulate`, is a :class:`sightline.Run`.
+    A single run, from :func:`sightline.simulate`, is a :class:`sightline.types.Trajectory`.
 
     Attributes
     ----------
-    plan : Plan
+    grid : Grid
         Cells, checkpoints and seeds.
     """
 
@@ -48,13 +48,13 @@ class Results:
     ) -> None:
         self._storage = storage
         self._problems = problems or {}
-        self.plan: Plan = storage.plan
-        self._log_t = np.array([math.log(t) for t in self.plan.rounds])
+        self.grid: Grid = storage.grid
+        self._log_t = np.array([math.log(t) for t in self.grid.rounds])
 
     @classmethod
     def load(cls, store: str | PathLike[str]) -> Results:
         """Read the results in a store, finished or not, whichever version computed them."""
-        storage = Store.open(store)
+        storage = ResultStore.open(store)
         try:
             text = storage.specification()
         except OSError:  # all but the lower bounds can be had
@@ -68,17 +68,17 @@ class Results:
     @property
     def problems(self) -> tuple[str, ...]:
         """Ids of the problems."""
-        return tuple(dict.fromkeys(cell.problem for cell in self.plan.cells))
+        return tuple(dict.fromkeys(cell.problem for cell in self.grid.cells))
 
     @property
     def policies(self) -> tuple[str, ...]:
         """Labels of the policies."""
-        return tuple(dict.fromkeys(cell.policy for cell in self.plan.cells))
+        return tuple(dict.fromkeys(cell.policy for cell in self.grid.cells))
 
     @functools.cached_property
     def _regret(self) -> dict[Cell, dict[int, Array]]:
         """Regret of every finished run, by cell and replication."""
-        regret: dict[Cell, dict[int, Array]] = {cell: {} for cell in self.plan.cells}
+        regret: dict[Cell, dict[int, Array]] = {cell: {} for cell in self.grid.cells}
         for block in self._storage.blocks():
             regret[block.cell].update(enumerate(block.regret, block.first))
         return regret
@@ -86,12 +86,12 @@ class Results:
     @property
     def complete(self) -> bool:
         """Whether every run is there."""
-        return all(len(runs) == len(self.plan.seeds) for runs in self._regret.values())
+        return all(len(runs) == len(self.grid.seeds) for runs in self._regret.values())
 
     @functools.cached_property
     def seconds(self) -> dict[Cell, float]:
         """Time that workers spent on every cell, without compilation."""
-        seconds = dict.fromkeys(self.plan.cells, 0.0)
+        seconds = dict.fromkeys(self.grid.cells, 0.0)
         for block in self._storage.blocks():
             seconds[block.cell] += block.seconds
         return seconds
@@ -100,7 +100,7 @@ class Results:
         """Regret of all finished runs of a cell, shape (replications, checkpoints)."""
         problem = one_of("problem", problem, self.problems)
         runs = self._regret[Cell(problem, one_of("policy", policy, self.policies))]
-        return np.array([runs[i] for i in sorted(runs)]).reshape(-1, len(self.plan.rounds))
+        return np.array([runs[i] for i in sorted(runs)]).reshape(-1, len(self.grid.rounds))
 
     @functools.cached_property
     def frame(self) -> pd.DataFrame:
@@ -132,7 +132,7 @@ class Results:
                 "replication": np.repeat(np.arange(replications) + block.first, marks),
                 "seed": np.repeat(np.array(block.seeds), marks),
                 "log_t": np.tile(self._log_t, replications),
-                "t": np.tile(round_array(self.plan.rounds), replications),
+                "t": np.tile(round_array(self.grid.rounds), replications),
                 "regret": block.regret.ravel(),
                 "explorations": block.explorations.ravel(),
                 "pulls": pd.Series(pulls, dtype=pd.ArrowDtype(pulls.type)),
@@ -211,9 +211,9 @@ class Results:
         """
         import pandas as pd
 
-        last = self.plan.rounds[-1]
+        last = self.grid.rounds[-1]
         start = math.isqrt(last) if since is None else parse_rounds("since", since)
-        late = np.array([t >= start for t in self.plan.rounds])
+        late = np.array([t >= start for t in self.grid.rounds])
         if late.sum() < 2:
             raise ValueError(f"a slope needs two checkpoints from round {shown(start)} on")
         rows = []
@@ -300,13 +300,13 @@ class Results:
         for name, problem in self._problems.items():
             if not isinstance(problem, TableProblem):
                 continue
-            members = {problem.member(i) for i in range(len(self.plan.seeds))}
+            members = {problem.member(i) for i in range(len(self.grid.seeds))}
             values[name] = sum(lower_bound(member).value for member in members) / len(members)
         return values
 
     def _cells(self) -> dict[tuple[str, ...], Array]:
         """Regret of all cells with at least one finished run."""
-        return {tuple(c): self.regret(*c) for c in self.plan.cells if self._regret[c]}
+        return {tuple(c): self.regret(*c) for c in self.grid.cells if self._regret[c]}
 
     def _table(
         self,
@@ -326,25 +326,25 @@ class Results:
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def _t(self, marks: list[int]) -> NDArray[Any]:
-        return round_array([self.plan.rounds[i] for i in marks])
+        return round_array([self.grid.rounds[i] for i in marks])
 
     def _marks(self, checkpoints: Iterable[int | str] | str) -> list[int]:
         if isinstance(checkpoints, str):
             choice = one_of("checkpoints", checkpoints, ("last", "all"))
-            return list(range(len(self.plan.rounds)))[-1 if choice == "last" else 0 :]
+            return list(range(len(self.grid.rounds)))[-1 if choice == "last" else 0 :]
         marks = []
         for given in entries("checkpoints", checkpoints, '"last", "all" or a list of rounds'):
             t = parse_rounds("checkpoints", given)
-            if t not in self.plan.rounds:
+            if t not in self.grid.rounds:
                 known = rounds_text(t) if t < _LONGEST_PRINTED else shown(t)
                 raise ValueError(f"round {known} is not a checkpoint of this experiment")
-            marks.append(self.plan.rounds.index(t))
+            marks.append(self.grid.rounds.index(t))
         return marks
 
     def __repr__(self) -> str:
         done = sum(map(len, self._regret.values()))
         return (
             f"Results({len(self.problems)} problems, {len(self.policies)} policies, "
-            f"{done} of {len(self.plan.cells) * len(self.plan.seeds)} runs "
-            f"to {rounds_text(self.plan.rounds[-1])} rounds)"
+            f"{done} of {len(self.grid.cells) * len(self.grid.seeds)} runs "
+            f"to {rounds_text(self.grid.rounds[-1])} rounds)"
         )

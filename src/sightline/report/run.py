@@ -7,7 +7,7 @@ from os import PathLike
 
 from sightline.experiments.experiment import Experiment, size_of_results
 from sightline.experiments.run import BlockStorage, Memory, execute
-from sightline.experiments.store import Store
+from sightline.experiments.store import ResultStore
 from sightline.report.progress import shown
 from sightline.report.results import Results
 from sightline.validation import affordable, flag, instance
@@ -23,7 +23,7 @@ def run(
     """Run an experiment, or what is missing of it, and return its :class:`Results`.
 
     An experiment has many runs.  For one run of one policy call ``sl.simulate``, which returns a
-    ``sl.Run``; with the seed of a replication it repeats that run.
+    ``sl.types.Trajectory``; with the seed of a replication it repeats that run.
 
     The results are the same bits for any executor and any number of workers.  An error or Ctrl-C
     keeps finished runs in the store, and the next call with the same store continues from there.
@@ -53,7 +53,7 @@ def run(
     if store is None:
         affordable("the results, without a store,", size_of_results(experiment))
     storage: BlockStorage = (
-        Memory(experiment.plan) if store is None else Store.create(store, experiment)
+        Memory(experiment.grid) if store is None else ResultStore.create(store, experiment)
     )
     try:
         with shown(progress) as watch:

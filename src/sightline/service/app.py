@@ -239,11 +239,11 @@ def _add_decisions(app: FastAPI) -> None:
             request, Command(lambda one: one.activate(decision), decision=decision)
         )
 
-    @app.put("/v1/decisions/{decision}/missing", dependencies=CLIENT)
-    async def missing(request: Request, decision: DecisionId) -> Response:
+    @app.put("/v1/decisions/{decision}/give-up", dependencies=CLIENT)
+    async def give_up(request: Request, decision: DecisionId) -> Response:
         """Report that no reward will come; nothing is learned."""
         return await _perform(
-            request, Command(lambda one: one.missing(decision), decision=decision)
+            request, Command(lambda one: one.give_up(decision), decision=decision)
         )
 
 
@@ -265,10 +265,12 @@ def _add_views(app: FastAPI) -> None:
 
     @app.get("/v1/experiments/{experiment}/pending", dependencies=READER)
     async def pending(
-        request: Request, experiment: ExperimentId, most: Annotated[int, Query(ge=1, le=1000)] = 100
+        request: Request,
+        experiment: ExperimentId,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
         """List decisions that wait for their rewards, the oldest first."""
-        return await _read(request, readers.pending_view, experiment, most)
+        return await _read(request, readers.pending_view, experiment, limit)
 
 
 def _view_route(view: Callable[..., dict[str, Any]]) -> Any:
@@ -291,11 +293,11 @@ def _add_operation(app: FastAPI) -> None:
         request: Request,
         experiment: ExperimentId,
         after: Annotated[int, Query(ge=0, le=2**62)] = 0,
-        most: Annotated[int, Query(ge=1)] = 1000,
+        limit: Annotated[int, Query(ge=1)] = 1000,
     ) -> Response:
         """List events in their order; ask again with after=next for more."""
-        limit = min(most, runtime_of(request).settings.most_events)
-        return await _read(request, exports.events_view, experiment, after, limit)
+        most = min(limit, runtime_of(request).settings.most_events)
+        return await _read(request, exports.events_view, experiment, after, most)
 
     @app.get("/v1/experiments/{experiment}/export.parquet", dependencies=READER)
     async def export(request: Request, experiment: ExperimentId) -> Response:

@@ -155,7 +155,7 @@ class Client:
         **specification
             ``factors``, ``options``, ``contexts``, ``duel`` or ``stream``; ``noise_std`` or
             ``reward``, ``policy``, ``seed``, ``reward_deadline``, ``on_timeout``,
-            ``early_rewards``, ``floor``, ``control``, ``stop``, ``description``.
+            ``early_rewards``, ``min_probability``, ``control``, ``stop``, ``description``.
         """
         patience = max(self._transport.patience, _COMPILATION)
         return self._json("PUT", _path(experiment), specification, patience=patience)
@@ -168,7 +168,7 @@ class Client:
         unit: str | None = None,
         available: Iterable[str | int] | None = None,
         context: str | int | None = None,
-        actions: Any = None,
+        options: Any = None,
         activate: bool = True,
         key: str | None = None,
     ) -> Any:
@@ -186,7 +186,7 @@ class Client:
             Options that may be chosen this time.
         context : str or int, optional
             Present context.
-        actions : array_like, shape (k, d), optional
+        options : array_like, shape (k, d), optional
             Features of the options on offer, if they are new in every round.
         activate : bool
             Whether the decision is used at once; if not, call :meth:`activate` later.
@@ -203,7 +203,7 @@ class Client:
             "unit": unit,
             "available": None if available is None else list(available),
             "context": context,
-            "actions": None if actions is None else [[float(x) for x in row] for row in actions],
+            "options": None if options is None else [[float(x) for x in row] for row in options],
         }
         body = {name: value for name, value in body.items() if value is not None}
         if not activate:
@@ -262,9 +262,9 @@ class Client:
         path = f"{_decision_path(decision, 'reward')}?amend=1"
         return self._json("PUT", path, {"reward": reward}, _key_header(key))
 
-    def missing(self, decision: RemoteDecision | str) -> dict[str, Any]:
+    def give_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Report that no reward will come."""
-        return self._json("PUT", _decision_path(decision, "missing"))
+        return self._json("PUT", _decision_path(decision, "give-up"))
 
     def activate(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Report that a decision is used, which was requested with ``activate=False``."""
@@ -311,7 +311,7 @@ class Client:
 
     def pending(self, experiment: str) -> list[RemoteDecision]:
         """List decisions that wait for their rewards, the oldest first, 1000 at most."""
-        answer = self._json("GET", f"{_path(experiment, 'pending')}?most=1000")
+        answer = self._json("GET", f"{_path(experiment, 'pending')}?limit=1000")
         return [_decision(one) for one in answer["decisions"]]
 
     def events(self, experiment: str, after: int = 0) -> Iterator[dict[str, Any]]:

@@ -350,7 +350,7 @@ class ExperimentWriter:
             raise invalid(f"count must be {self.settings.most_decisions} at most, got {count}")
         live = self.session.live
         limits.check_count(live, count, self.settings)
-        names = ("count", "available", "context", "actions")
+        names = ("count", "available", "context", "options")
         self.session.ask(**{name: getattr(request, name) for name in names})
         extra: dict[str, Any] = {} if request.activate else {"active": False}
         if self.session.lifecycle.version:
@@ -427,9 +427,9 @@ class ExperimentWriter:
         waits = event.kind == "received"
         return responses.closing_response(self.id, closing._replace(reward=told), is_amended, waits)
 
-    def missing(self, decision: str) -> dict[str, Any]:
+    def give_up(self, decision: str) -> dict[str, Any]:
         """Stop waiting for a reward."""
-        self.session.missing(decision)
+        self.session.give_up(decision)
         return self._closed(decision)
 
     def _closed(self, decision: str, amended: bool = False) -> dict[str, Any]:
@@ -472,7 +472,7 @@ class ExperimentWriter:
             raise ApiError(409, "other-option", f"there is an option {option.name!r} already")
         k, d = options.features.shape
         live = session.live
-        limits.check_shape(limits.Shape(k + 1, d), live.policy, live.floor, self.settings)
+        limits.check_shape(limits.Shape(k + 1, d), live.policy, live.min_probability, self.settings)
         session.add(option.name, option.features, levels=option.levels, noise_std=option.noise_std)
         return {**self.describe(), "model_version": self.log.last}
 

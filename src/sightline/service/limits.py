@@ -65,7 +65,7 @@ def shape_of(wanted: Specification) -> Shape:
         n = len(wanted.duel)
         return Shape(n * (n + 1) // 2, _features(wanted.duel))
     if wanted.stream is not None:
-        return Shape(wanted.stream.most, len(wanted.stream.features), True)
+        return Shape(wanted.stream.max_arms, len(wanted.stream.features), True)
     return Shape(len(wanted.options or ()), _features(wanted.options or ()))
 
 
@@ -114,7 +114,7 @@ def memory_of(live: LiveState) -> int:
     return state_size(shape, live.policy) + _open_size(shape) * len(live.decisions.open)
 
 
-def work_of(shape: Shape, policy: Policy, floor: float = 0.0) -> Work:
+def work_of(shape: Shape, policy: Policy, min_probability: float = 0.0) -> Work:
     """Approximate operations of decisions."""
     k, d, _ = shape
     name = type(policy).__name__
@@ -128,7 +128,7 @@ def work_of(shape: Shape, policy: Policy, floor: float = 0.0) -> Work:
         once = (
             PROBABILITY_DRAWS * (d * d + k * d) * max(int(getattr(policy, "redraws", 1)) // 100, 1)
         )
-    if policy.probability_by_draws or floor > 0.0:
+    if policy.probability_by_draws or min_probability > 0.0:
         each += _NAMED * k
     return Work(once, each)
 
@@ -137,7 +137,7 @@ def _too_large(detail: str) -> ApiError:
     return ApiError(422, "too-large", detail)
 
 
-def check_shape(shape: Shape, policy: Policy, floor: float, settings: Settings) -> None:
+def check_shape(shape: Shape, policy: Policy, min_probability: float, settings: Settings) -> None:
     """Refuse an experiment that is too large: ApiError with the numbers and the limit."""
     k, d, _ = shape
     if k > settings.most_options:
@@ -149,7 +149,7 @@ def check_shape(shape: Shape, policy: Policy, floor: float, settings: Settings) 
             f"{what} would take {size_text(size)} of memory, an experiment may take "
             f"{size_text(settings.experiment_memory)} at most"
         )
-    work = sum(work_of(shape, policy, floor))
+    work = sum(work_of(shape, policy, min_probability))
     if work > settings.most_work:
         raise _too_large(
             f"{what} would take {work:,} operations per decision, this service allows "
@@ -160,8 +160,8 @@ def check_shape(shape: Shape, policy: Policy, floor: float, settings: Settings) 
 def check_count(live: LiveState, count: int, settings: Settings) -> None:
     """Refuse more decisions than other requests can wait for, or than may be open: ApiError."""
     shape = _shape(live)
-    once, each = work_of(shape, live.policy, live.floor)
-    if count > 1 and not live.policy.randomises and live.floor == 0.0:
+    once, each = work_of(shape, live.policy, live.min_probability)
+    if count > 1 and not live.policy.randomises and live.min_probability == 0.0:
         # a batch starts from the open decisions
         once += each * min(len(live.decisions.open), _MAX_OPEN)
     work = once + count * each

@@ -56,7 +56,9 @@ def create_session(wanted: Specification, settings: Settings) -> ServiceSession:
     if len(given) != 1:
         raise ValueError(f"give one of {', '.join(_DESIGNS)}, got {' and '.join(given) or 'none'}")
     policy = Stakes() if wanted.policy is None else _policy(wanted.policy)
-    check_shape(shape_of(wanted), policy, wanted.floor, settings)  # before anything is built
+    check_shape(
+        shape_of(wanted), policy, wanted.min_probability, settings
+    )  # before anything is built
     options = _options(wanted)
     control_rows(wanted, options)
     if wanted.stop is not None:
@@ -78,7 +80,7 @@ def create_session(wanted: Specification, settings: Settings) -> ServiceSession:
             reward_window=wanted.reward_deadline,
             on_timeout=wanted.on_timeout,
             early_rewards=wanted.early_rewards,
-            floor=wanted.floor,
+            min_probability=wanted.min_probability,
         )
     except (TypeError, OverflowError) as error:  # the fields of a policy may hold anything
         raise ValueError(f"policy: {error}") from None
@@ -102,7 +104,7 @@ def _options(wanted: Specification) -> Options:
     if wanted.duel is not None:
         return duel(wanted.duel)
     if wanted.stream is not None:
-        return stream(len(wanted.stream.features), wanted.stream.most, wanted.stream.features)
+        return stream(len(wanted.stream.features), wanted.stream.max_arms, wanted.stream.features)
     return as_options(wanted.options or {})
 
 
@@ -214,7 +216,7 @@ def warm_up(content: bytes, wanted: Specification | None = None) -> None:
     if options.contexts is not None:
         where["context"] = options.contexts.names[0]
     if options.stream:
-        where["actions"] = np.zeros((1, options.features.shape[1]))
+        where["options"] = np.zeros((1, options.features.shape[1]))
     made = session.ask(**where)
     session.tell(made, 1.0)  # a value that every likelihood has
     history_point(session, 0.0)
@@ -226,7 +228,7 @@ def warm_up(content: bytes, wanted: Specification | None = None) -> None:
     if wanted is None:
         return
     for one in session.ask(2, **where):
-        session.missing(one)
+        session.give_up(one)
     with contextlib.suppress(ValueError):  # the policy needs all options
         session.ask(available=[made.arm], **where)
     session.effects()

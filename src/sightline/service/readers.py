@@ -164,7 +164,7 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
             "inactive": len(lifecycle.inactive),
             "told": status.told,
             "expired": status.expired,
-            "missing": status.given_up,
+            "given_up": status.given_up,
             "late": status.late,
             "amended": lifecycle.amended,
             "reward": finite(float(view.totals.sum())),

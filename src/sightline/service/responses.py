@@ -10,7 +10,7 @@ from sightline.service.events import Entry
 from sightline.sessions.decisions import Closing, Window
 from sightline.sessions.options import Options
 
-_OUTCOMES = {"told": "observed", "expired": "expired", "given up": "missing"}
+_OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
 
 
 def timestamp(seconds: float) -> str:

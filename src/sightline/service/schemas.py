@@ -111,7 +111,7 @@ class StreamOptions(_Body):
 
     features: Many[Name] = Field(min_length=1, max_length=1000)
     """Name of every feature."""
-    most: int = Field(ge=1, le=10_000)
+    max_arms: int = Field(ge=1, le=10_000)
     """Largest number of options in one request."""
 
 
@@ -147,7 +147,7 @@ class Specification(_Body):
     early_rewards: bool = False
     """Learn from rewards when they arrive, not at their deadline.  Valid only if whether and when a
     reward arrives does not depend on the reward."""
-    floor: float = Field(0.0, ge=0, le=1)
+    min_probability: float = Field(0.0, ge=0, le=1)
     """Smallest probability of every option."""
     control: Name | Named[Level] | None = None
     """Option that all others are compared to, by name or by its levels; with contexts, a name that
@@ -176,7 +176,7 @@ class DecisionRequest(_Body):
     """Options that may be chosen this time; all by default."""
     context: str | int | None = None
     """Present context."""
-    actions: Many[Features] | None = Field(None, min_length=1, max_length=10_000)
+    options: Many[Features] | None = Field(None, min_length=1, max_length=10_000)
     """Features of every option, if options are new in every round."""
     activate: bool = True
     """Whether the decision is used at once.  If not, and it is never activated, nothing is learned

@@ -60,12 +60,12 @@ class Decision:
     id : str
         Identifies the decision when its reward is told.  Ids are unguessable and never reused.
     arm : int
-        Row of the actions; in a stream, of those that came with the question.
-    action : ndarray, shape (d,)
+        Row of the options; in a stream, of those that came with the question.
+    features : ndarray, shape (d,)
         Features of the arm.
     probability : float
         Probability of this arm, given all rewards told before; nan if unknown, as for Thompson
-        sampling in a stream without a ``floor``.
+        sampling in a stream without a ``min_probability``.
     exploring : bool
         Whether the policy will learn from the reward.
     round : int
@@ -85,7 +85,7 @@ class Decision:
 
     id: str
     arm: int
-    action: NDArray[np.float64]
+    features: NDArray[np.float64]
     probability: float
     exploring: bool
     round: int
@@ -104,7 +104,7 @@ class Pending(NamedTuple):
     id : str
         Identifies the decision when its reward is told.
     arm : int
-        Row of the actions.
+        Row of the options.
     exploring : bool
         Whether the policy will learn from the reward.
     round : int

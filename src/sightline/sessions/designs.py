@@ -343,10 +343,10 @@ def _in_order(probabilities: Any, names: list[str] | None, count: int) -> Any:
     return [probabilities[name] for name in known]
 
 
-def stream(dimension: int, most: int, columns: Iterable[str] | None = None) -> Options:
+def stream(dimension: int, max_arms: int, columns: Iterable[str] | None = None) -> Options:
     """Make options of a session in which new ones come with every question.
 
-    ``session.ask(actions=X)`` chooses a row of X, an array of shape (k, dimension), where k may
+    ``session.ask(options=X)`` chooses a row of X, an array of shape (k, dimension), where k may
     vary.  The session learns the parameter, which all options share.  Only its journal grows with
     the number of questions.
 
@@ -354,7 +354,7 @@ def stream(dimension: int, most: int, columns: Iterable[str] | None = None) -> O
     ----------
     dimension : int
         Number of features of an option.
-    most : int
+    max_arms : int
         Largest number of options in one question.
     columns : iterable of str, optional
         One label per feature; ``"x0"``, ``"x1"`` and so on by default.
@@ -369,13 +369,13 @@ def stream(dimension: int, most: int, columns: Iterable[str] | None = None) -> O
     Examples
     --------
     >>> import sightline as sl
-    >>> session = sl.Session(sl.stream(2, most=50), sl.LinUCB(), noise_std=0.1)
-    >>> decision = session.ask(actions=[[1.0, 0.0], [0.5, 0.5], [0.0, 2.0]])
-    >>> decision.arm, decision.action.tolist()
+    >>> session = sl.Session(sl.stream(2, max_arms=50), sl.LinUCB(), noise_std=0.1)
+    >>> decision = session.ask(options=[[1.0, 0.0], [0.5, 0.5], [0.0, 2.0]])
+    >>> decision.arm, decision.features.tolist()
     (2, [0.0, 2.0])
     >>> session.tell(decision, 0.7)
     """
-    d, k = integer("dimension", dimension, at_least=1), integer("most", most, at_least=1)
+    d, k = integer("dimension", dimension, at_least=1), integer("max_arms", max_arms, at_least=1)
     affordable(f"{shown(k)} options in {shown(d)} dimensions", 16 * (k + d) * d)
     return Options(np.zeros((k, d)), columns=columns, stream=True)
 

@@ -37,7 +37,7 @@ from sightline.core.confidence import ConfidenceRule, adapt_to, global_beta
 from sightline.core.confidence_rules import LogDet, beta_at, ridge
 from sightline.core.estimate import Learned, LeastSquares, Noise, estimated_noise, known_noise
 from sightline.core.least_squares import least_squares, refresh
-from sightline.core.likelihood import Kind, kind_of
+from sightline.core.likelihood import LikelihoodKind, kind_of
 from sightline.core.model import Model, bandit_model, common_noise, valid_noise_std
 from sightline.core.persistence import State
 from sightline.core.posterior.gaussian import Posterior
@@ -145,7 +145,7 @@ def ellipsoid_by_likelihood(
     fit.learned.rounds[0] = int(fit.arms.pulls.sum())
     callable_for(refresh, fit)(fit)  # the kernel of the policy: the same fit, bit for bit
     factor = np.triu(fit.scratch.factor)
-    if kind_of(likelihood) == Kind.IDENTITY:
+    if kind_of(likelihood) == LikelihoodKind.IDENTITY:
         factor = _factor_inside(features, fit.arms.pulls, fit.arms.sums, fit.regulariser)
     whitened = factor @ fit.learned.theta
     return Ellipsoid(factor, whitened, fit.regulariser, 1.0, valid_bound(norm_bound))

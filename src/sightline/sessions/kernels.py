@@ -164,13 +164,14 @@ def supports_in(answers: Answers, distributions: Array | None) -> tuple[Support 
 class Mixing(NamedTuple):
     """Data for answers with the probabilities of all arms."""
 
-    floor: float  # minimum probability of every arm on offer
+    min_probability: float  # minimum probability of every arm on offer
     offered: int  # number of arms on offer
     probabilities: Array  # shape (k,): probabilities of the policy, once they are known
     # Whether they are estimated by drawing, which is too slow for each decision of a batch.
     drawn: bool
     known: NDArray[np.bool_]  # shape (1,): whether they are known
-    # Shape (n, k) or (0, k): output: probabilities of all arms in each decision, with the floor.
+    # Shape (n, k) or (0, k): output: probabilities of all arms in each decision, mixed with the
+    # minimum probability.
     distributions: Array
 
 
@@ -256,9 +257,11 @@ def accept(counters: Counters, state: State, answers: Answers, serial: int) -> N
 
 @compiled
 def _mixed_probability(mixing: Mixing, arm: int) -> float:
-    """Probability of an arm on offer, with the floor."""
-    floor = mixing.floor
-    share: float = floor + (1.0 - floor * mixing.offered) * mixing.probabilities[arm]
+    """Probability of an arm on offer, with the minimum probability."""
+    min_probability = mixing.min_probability
+    share: float = (
+        min_probability + (1.0 - min_probability * mixing.offered) * mixing.probabilities[arm]
+    )
     return share
 
 
@@ -280,7 +283,7 @@ def _draw_arm(
     elif not (mixing.drawn and mixing.known[0]):
         write_probabilities(state, clock, offer, spare, mixing.probabilities)
         mixing.known[0] = True
-    if mixing.floor > 0.0 and rng.random() < mixing.floor * mixing.offered:
+    if mixing.min_probability > 0.0 and rng.random() < mixing.min_probability * mixing.offered:
         arm = nth_offered(offer, int(rng.random() * mixing.offered))
     return arm
 

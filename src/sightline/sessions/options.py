@@ -441,22 +441,22 @@ class Options:
         if self.stream:
             raise ValueError(f"{what} needs options that last; these are new in every round")
 
-    def new_rows(self, actions: object) -> Array | None:
+    def new_rows(self, options: object) -> Array | None:
         """Validate the options that come with a question; None where none do."""
         if not self.stream:
-            if actions is not None:
+            if options is not None:
                 raise ValueError(
-                    "actions must be left out of a question: the options of this session are "
+                    "options must be left out of a question: the options of this session are "
                     "known; sl.stream makes one in which they are new in every round"
                 )
             return None
         most, d = self.features.shape
         wanted = f"an array of shape (k, {d}), k from 1 to {most}"
-        if actions is None:
-            raise ValueError(f"actions must be given with every question: {wanted}")
-        rows = action_set(actions)  # type: ignore[arg-type]
+        if options is None:
+            raise ValueError(f"options must be given with every question: {wanted}")
+        rows = action_set(options, "options")  # type: ignore[arg-type]
         if rows.shape[1] != d or len(rows) > most:
-            raise ValueError(f"actions must be {wanted}, got shape {rows.shape}")
+            raise ValueError(f"options must be {wanted}, got shape {rows.shape}")
         return rows
 
     def index(self, option: str | SupportsIndex, context: str | SupportsIndex | None = None) -> int:

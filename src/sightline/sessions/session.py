@@ -137,7 +137,7 @@ class Session:
 
     Parameters
     ----------
-    actions : Options, mapping of str to array_like, array_like of shape (k, d), or list of str
+    options : Options, mapping of str to array_like, array_like of shape (k, d), or list of str
         The options: made by :func:`factorial`, :func:`contexts`, :func:`stream`, :func:`duel` or
         :func:`game`, or features by name, or features.  Options with names only, such as
         ``["A", "B"]``, are independent: the rewards of one say nothing about another.
@@ -168,10 +168,11 @@ class Session:
     early_rewards : bool
         Let rewards enter the estimate when they are told.  This is right only if whether and when a
         reward is told does not depend on the reward; it needs ``on_timeout="ignore"``.
-    floor : float
+    min_probability : float
         Minimum probability of every option in every decision, at most 1/k, where k is the number of
-        options in the largest context.  The log can then evaluate any policy.  It costs floor times
-        the sum of all gaps per decision.  With :func:`stream`, k is the largest number of options.
+        options in the largest context.  The log can then evaluate any policy.  It costs
+        min_probability times the sum of all gaps per decision.  With :func:`stream`, k is the
+        largest number of options.
     units : {"auto", "given", "learned"}
         Whether offset and scale of the rewards are learned.  Decisions then do not change if all
         rewards are multiplied by a number, or have a number added, and defaults of the policy that
@@ -185,7 +186,7 @@ class Session:
 
     def __init__(
         self,
-        actions: OptionsLike,
+        options: OptionsLike,
         policy: Policy | None = None,
         noise_std: float | ArrayLike | None = None,
         seed: int = 0,
@@ -194,21 +195,23 @@ class Session:
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
         early_rewards: bool = False,
-        floor: float = 0.0,
+        min_probability: float = 0.0,
         units: str | Units = "auto",
         now: Callable[[], float] = time.time,
     ) -> None:
-        options = as_options(actions)
-        noise, likelihood = noise_or_likelihood(noise_std, rewards, options, units)
-        limits = window(options, reward_window, on_timeout, early_rewards)
+        table = as_options(options)
+        noise, likelihood = noise_or_likelihood(noise_std, rewards, table, units)
+        limits = window(table, reward_window, on_timeout, early_rewards)
         if limits.reward is not None:
-            limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, options))
+            limits = limits._replace(reward=outcome_value("on_timeout", limits.reward, table))
         if limits.reward is not None and likelihood is not None:
             check_support(likelihood, "on_timeout", limits.reward)
         chosen = Stakes() if policy is None else policy
         instance("policy", chosen, Policy, "a Policy such as IDS()")
-        scales = units_of(units, options, chosen, likelihood)
-        self._live = LiveState(options, chosen, noise, seed, limits, floor, likelihood, scales)
+        scales = units_of(units, table, chosen, likelihood)
+        self._live = LiveState(
+            table, chosen, noise, seed, limits, min_probability, likelihood, scales
+        )
         self._now = now
         self._guard = Guard()
 
@@ -216,7 +219,7 @@ class Session:
     def open(
         cls,
         path: str | PathLike[str],
-        actions: OptionsLike | None = None,
+        options: OptionsLike | None = None,
         policy: Policy | None = None,
         noise_std: float | ArrayLike | None = None,
         seed: int = 0,
@@ -225,7 +228,7 @@ class Session:
         reward_window: float | timedelta | str | None = None,
         on_timeout: str | float = "ignore",
         early_rewards: bool = False,
-        floor: float = 0.0,
+        min_probability: float = 0.0,
         units: str = "auto",
         now: Callable[[], float] = time.time,
     ) -> Self:
@@ -238,9 +241,9 @@ class Session:
         ----------
         path : path
             The journal, one SQLite file, created if it does not exist.
-        actions, policy, noise_std, seed, rewards, reward_window, on_timeout, early_rewards
+        options, policy, noise_std, seed, rewards, reward_window, on_timeout, early_rewards
             As in :class:`Session`.
-        floor, units, now
+        min_probability, units, now
             As in :class:`Session`.  To continue, ``Session.open(path)`` is enough; if options are
             given, everything must be as when the session began.  A policy that is not part of the
             library must be given again.
@@ -252,10 +255,10 @@ class Session:
         """
 
         def begin(cls: type[Self], policy: Policy | None) -> Self:
-            if actions is None:
-                raise ValueError(f"{os.fspath(path)} does not exist: give actions to begin there")
+            if options is None:
+                raise ValueError(f"{os.fspath(path)} does not exist: give options to begin there")
             return cls(
-                actions,
+                options,
                 policy,
                 noise_std,
                 seed,
@@ -263,7 +266,7 @@ class Session:
                 reward_window=reward_window,
                 on_timeout=on_timeout,
                 early_rewards=early_rewards,
-                floor=floor,
+                min_probability=min_probability,
                 units=units,
                 now=now,
             )
@@ -277,7 +280,7 @@ class Session:
                 session = begin(cls, policy) if new is None else new
             else:
                 session = cls._reopened(journal, policy, now)
-                if actions is not None:
+                if options is not None:
                     check_beginning(journal, begin(cls, policy or session.policy)._live)
             session._live.journal = journal
             session._live.keep_snapshot()
@@ -352,7 +355,7 @@ class Session:
             None if by_likelihood else header["noise_std"],
             header["seed"],
             rewards=likelihood,
-            floor=header["floor"],
+            min_probability=header["min_probability"],
             units=valid_units(header["units"]),
         )
         session._live.decisions.window = valid_window(options, *header["window"])
@@ -429,7 +432,7 @@ class Session:
         *,
         available: Available = None,
         context: Context = None,
-        actions: ArrayLike | None = None,
+        options: ArrayLike | None = None,
     ) -> Decision: ...
     @overload
     def ask(
@@ -442,7 +445,7 @@ class Session:
         *,
         available: Available = None,
         context: Context = None,
-        actions: ArrayLike | None = None,
+        options: ArrayLike | None = None,
     ) -> Decision | list[Decision]:
         """Choose the arm for the next round, or for each of the next ones.
 
@@ -455,7 +458,7 @@ class Session:
             retired.
         context : str or int, optional
             Name or number of the present context, where there are contexts.
-        actions : array_like, shape (k, d), optional
+        options : array_like, shape (k, d), optional
             Features of the options on offer, one per row, where they are new in every round
             (:func:`stream`).
 
@@ -465,27 +468,27 @@ class Session:
             Or a list of them, if ``count`` is given.
         """
         if count is None:
-            return self._ask(1, available, context, actions)[0]
+            return self._ask(1, available, context, options)[0]
         if self.options.stream:
             raise ValueError(
                 f"count must be left out where options come with the question, got {shown(count)}: "
                 "ask once for each decision"
             )
-        return self._ask(integer("count", count, at_least=1), available, context, actions)
+        return self._ask(integer("count", count, at_least=1), available, context, options)
 
     @exclusive
     def _ask(
-        self, count: int, available: Available, context: Context, actions: ArrayLike | None
+        self, count: int, available: Available, context: Context, options: ArrayLike | None
     ) -> list[Decision]:
         live = self._live
         if available is not None and live.options.observations is not None:
             live.options.needs_fixed_options("choosing among some options")
         number = live.options.context_number(context)
-        rows = live.new_rows(actions)
+        rows = live.new_rows(options)
         if rows is not None and available is not None:
             raise ValueError(
                 "available must be left out where options come with the question: give those that "
-                "may be chosen as actions"
+                "may be chosen as options"
             )
         arms = None
         if available is not None:
@@ -504,7 +507,7 @@ class Session:
         decision.__dict__.update(  # two microseconds faster than its __init__
             id=made.id,
             arm=arm,
-            action=options.features[arm].copy() if row is None else np.array(row),
+            features=options.features[arm].copy() if row is None else np.array(row),
             probability=made.probability,
             exploring=made.exploring,
             round=made.round,
@@ -710,38 +713,26 @@ class Session:
         self._live.change(now, "amended", body | {"was": closing.reward, "now": value})
 
     @exclusive
-    def give_up(self, before: int) -> int:
-        """Stop waiting for the rewards of decisions made before a round.
+    def give_up(
+        self, decision: Decision | Pending | str | None = None, *, before: int | None = None
+    ) -> int:
+        """Stop waiting for the reward of one decision, or of all that were made before a round.
 
         Nothing is learned in their place; ``reward_window`` does that.  Open decisions are kept in
-        memory and in files; where rewards can fail to come, this bounds their number.
+        memory and in files; where rewards can fail to come, this bounds their number.  Repeating
+        it is accepted and changes nothing.
 
         Parameters
         ----------
-        before : int
-            Decisions of earlier rounds are closed.
+        decision : Decision, Pending or str, optional
+            The decision, or its id.
+        before : int, optional
+            Instead of a decision: those of earlier rounds.
 
         Returns
         -------
         int
             Number of decisions closed.
-        """
-        limit = integer("before", before, at_least=1)
-        now = self._expire()
-        found = [one for one in self._without_reward() if one.round < limit]
-        self._close_without_reward(now, found)
-        return len(found)
-
-    @exclusive
-    def missing(self, decision: Decision | Pending | str) -> None:
-        """Stop waiting for the reward of one decision: it will never come.
-
-        Nothing is learned in its place.  Repeating it is accepted and changes nothing.
-
-        Parameters
-        ----------
-        decision : Decision, Pending or str
-            The decision, or its id.
 
         Raises
         ------
@@ -752,12 +743,20 @@ class Session:
         ExpiredDecisionError
             If its reward window is over.
         """
+        if (decision is None) == (before is None):
+            raise ValueError("give_up needs a decision or before=, and not both")
+        if before is not None:
+            limit = integer("before", before, at_least=1)
+            now = self._expire()
+            found = [one for one in self._without_reward() if one.round < limit]
+            self._close_without_reward(now, found)
+            return len(found)
         id_ = _id_of(decision)
         now = self._expire()
         made = self._live.decisions.open.get(id_)
         if made is not None and id_ not in self._live.decisions.received:
             self._close_without_reward(now, [made])
-            return
+            return 1
         closing = self._closing(id_)
         if closing is not None and closing.ending == "told":
             raise ClosedDecisionError(
@@ -765,6 +764,7 @@ class Session:
             )
         if closing is None or closing.ending == "expired":
             raise refusal(id_, closing, math.nan)
+        return 0
 
     @exclusive
     def retire(self, option: str | int) -> None:

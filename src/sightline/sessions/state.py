@@ -227,17 +227,19 @@ def offer_of(
     return some_arms(flags)
 
 
-def valid_floor(floor: object, table: OptionTable, policy: Policy) -> float:
+def valid_min_probability(min_probability: object, table: OptionTable, policy: Policy) -> float:
     """Return a minimum probability that all options can have."""
-    value = number("floor", floor, at_least=0)
+    value = number("min_probability", min_probability, at_least=0)
     k = max(map(len, table.options.blocks)) - len(table.retired)  # with contexts none is retired
     if value * k > 1.0:
         where = "" if table.options.contexts is None else " in a context"
         many = f"can be {k} options" if table.options.stream else f"are {k} options{where}"
-        raise ValueError(f"floor must be at most 1/{k}, as there {many}, got {floor!r}")
+        raise ValueError(
+            f"min_probability must be at most 1/{k}, as there {many}, got {min_probability!r}"
+        )
     if value > 0.0 and policy.randomises and not knows_probabilities(table.state):
         raise ValueError(
-            f"floor needs the probabilities of {policy}: "
+            f"min_probability needs the probabilities of {policy}: "
             f"register_policy(..., probabilities=...) writes them, or "
             "randomises = False says that there is none"
         )
@@ -279,7 +281,7 @@ class LiveState:
         noise_std: object,
         seed: int,
         window: Window,
-        floor: float,
+        min_probability: float,
         likelihood: Likelihood | None,
         units: Units,
     ) -> None:
@@ -295,7 +297,7 @@ class LiveState:
         self._has_formula = is_builtin and not policy.probability_by_draws
         self._unused = np.random.Generator(np.random.PCG64(0))
         self.decisions = Decisions(window)
-        self.floor = valid_floor(floor, self.table, policy)
+        self.min_probability = valid_min_probability(min_probability, self.table, policy)
         self.journal: Log | None = None
         self.states_probabilities = False
         self.supports: tuple[Support | None, ...] = ()
@@ -395,7 +397,7 @@ class LiveState:
         if self.journal is not None:
             self.journal.require_open()
         table = _CHANGES[kind](self.table, self.acting, **body)
-        valid_floor(self.floor, table, self.policy)
+        valid_min_probability(self.min_probability, table, self.policy)
         if kind == "retired":
             offer_of(table, self.policy)  # refuses what the policy cannot do
         self._operation = Change(now, kind, body, self._next_sequence(), table)
@@ -555,9 +557,9 @@ class LiveState:
         feedback = Feedback(decision.round, arm, place, reward, weight, decision.exploring)
         self._call(kernel, (self.counters, self.state, feedback, serial))
 
-    def new_rows(self, actions: object) -> NDArray[np.float64] | None:
+    def new_rows(self, options: object) -> NDArray[np.float64] | None:
         """Validate the options that come with a question; None where none do."""
-        rows = self.options.new_rows(actions)
+        rows = self.options.new_rows(options)
         if rows is not None:
             check_signal(rows, self._prior, str(self.policy))
         return rows
@@ -583,10 +585,10 @@ class LiveState:
         distributions = None
         if self._plays_committed(operation):
             self._call(accept, (counters, self.state, answers, serial))
-        elif len(operation.ids) > 1 and not self.policy.randomises and self.floor == 0.0:
+        elif len(operation.ids) > 1 and not self.policy.randomises and self.min_probability == 0.0:
             self._fill_batch(offer, answers)
             self._call(accept, (counters, self.state, answers, serial))
-        elif self.floor > 0.0 or self._finds_probabilities():
+        elif self.min_probability > 0.0 or self._finds_probabilities():
             mixing = self._mixing(offer, len(operation.ids))
             self._call(answer_with_probabilities, (*arguments, mixing, self._spare()))
             distributions = mixing.distributions
@@ -609,7 +611,7 @@ class LiveState:
         return True
 
     def _finds_probabilities(self) -> bool:
-        """Whether to find the probabilities of a policy although no floor needs them.
+        """Whether to find probabilities of a policy that min_probability does not need.
 
         A policy whose probabilities are estimated by thousands of draws finds them only where
         kernels are compiled, and not in streams, where they would cost 40 to 300 times as much as
@@ -624,7 +626,7 @@ class LiveState:
     def _mixing(self, offer: ActionSet, count: int) -> Mixing:
         k = len(self.options)
         return Mixing(
-            self.floor,
+            self.min_probability,
             number_offered(offer, k),
             np.zeros(k),
             self.policy.probability_by_draws,
@@ -695,7 +697,7 @@ class LiveState:
             "seed": self.seed,
             "options": self.options.describe_labels(),
             "window": list(self.decisions.window),
-            "floor": self.floor,
+            "min_probability": self.min_probability,
             "units": list(self.table.units),
         }
 

@@ -131,7 +131,7 @@ class Stop(Protocol):
 
 
 @dataclass(frozen=True)
-class Run:
+class Trajectory:
     """One simulated run, recorded at checkpoints: what ``simulate`` returns.
 
     (An experiment of many runs, ``sl.run``, returns :class:`~sightline.Results`.)
@@ -198,7 +198,7 @@ def simulate(
     *,
     delay: int | str | None = None,
     stop: Stop | None = None,
-) -> Run:
+) -> Trajectory:
     """Run a policy on a problem.
 
     The cost is that of the rounds in which the policy explores; a commitment is one step,
@@ -225,7 +225,7 @@ def simulate(
 
     Returns
     -------
-    Run
+    Trajectory
         Regret, explorations and pulls at the checkpoints.
     """
     if not isinstance(problem, Problem):
@@ -264,4 +264,6 @@ def simulate(
     if not problem.model.stream:  # from pulls: no sum over rounds, so nothing is lost
         costly = problem.gaps > 0  # 0 * inf is not a regret
         regret = pulls[:, costly] @ problem.gaps[costly]
-    return Run(round_array(rounds), log_t.copy(), regret, recorder.recorded_explorations, pulls)
+    return Trajectory(
+        round_array(rounds), log_t.copy(), regret, recorder.recorded_explorations, pulls
+    )

@@ -13,7 +13,16 @@ from sightline.service.schemas import NAME, Specification, location_of
 from sightline.validation import shown
 
 #: Fields of the form and their initial values.
-_TEXTS = ("name", "description", "options", "factors", "contexts", "control", "policy", "floor")
+_TEXTS = (
+    "name",
+    "description",
+    "options",
+    "factors",
+    "contexts",
+    "control",
+    "policy",
+    "min_probability",
+)
 _NUMBERS = ("stop", "std", "low", "high", "seed", "window")
 EMPTY = dict.fromkeys((*_TEXTS, *_NUMBERS), "") | {
     "kind": "options",
@@ -44,8 +53,8 @@ def specification_of(fields: Mapping[str, str]) -> Specification:
         body["reward"] = _reward(fields)
     if fields["policy"]:
         body["policy"] = _POLICIES.get(fields["policy"], fields["policy"])
-    if fields["floor"].strip():
-        body["floor"] = _number("smallest probability", fields["floor"])
+    if fields["min_probability"].strip():
+        body["min_probability"] = _number("smallest probability", fields["min_probability"])
     if fields["stop"]:
         level = _number("probability of settling on a wrong option", fields["delta"])
         body["stop"] = {"action": fields["stop"], "delta": level}
