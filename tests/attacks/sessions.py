@@ -19,7 +19,7 @@ ARMS = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 
 
 def session(**changes: Any) -> sl.Session:
-    return sl.Session(**{"actions": ARMS, "policy": EpsilonGreedy(), "noise_std": 1.0} | changes)  # type: ignore[arg-type]
+    return sl.Session(**{"options": ARMS, "policy": EpsilonGreedy(), "noise_std": 1.0} | changes)  # type: ignore[arg-type]
 
 
 _OPEN = object()
@@ -156,8 +156,8 @@ def _contexts() -> list[Attack]:
     ]
 
 
-def _ask_among(actions: Any) -> object:
-    return sl.Session(sl.stream(2, 5), sl.LinUCB()).ask(options=actions)
+def _ask_among(options: Any) -> object:
+    return sl.Session(sl.stream(2, 5), sl.LinUCB()).ask(options=options)
 
 
 def _streams() -> list[Attack]:
@@ -166,12 +166,12 @@ def _streams() -> list[Attack]:
             "new options",
             _ask_among,
             FEATURES,
-            "actions",
+            "options",
             without=["generator", "none"],
             kernels=True,
         ),
         *each("dimension", lambda value: sl.stream(value, 5), NO_INTEGERS, "dimension"),
-        *each("most", lambda value: sl.stream(2, value), NO_INTEGERS, "most"),
+        *each("max_arms", lambda value: sl.stream(2, value), NO_INTEGERS, "max_arms"),
         refused("new options: too many", lambda: sl.stream(10**6, 10**9), "memory"),
     ]
 

@@ -319,7 +319,12 @@ def _check(part: LeastSquares, name: str) -> None:
         )
     within(f"{name}.learned.theta", learned.theta, ends=False)
     within(f"{name}.learned.gram_inverse", learned.gram_inverse, ends=False)
-    positive(f"{name}.learned.gram_inverse, on its diagonal,", np.diag(learned.gram_inverse))
+    # V is at least lambda I, whatever the data: a file with another regulariser does not fit
+    diagonal = np.diag(learned.gram_inverse)
+    positive(f"{name}.learned.gram_inverse, on its diagonal,", diagonal)
+    within(
+        f"{name}.learned.gram_inverse, on its diagonal,", diagonal, 0.0, 1.001 / part.regulariser
+    )
 
 
 # --- tables before any data ---------------------------------------------------------------------
