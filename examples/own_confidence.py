@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 import sightline as sl
+from sightline import extend
 
 
 class PlainLog(NamedTuple):
@@ -16,14 +17,14 @@ class PlainLog(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Log(sl.extend.ConfidenceRule):
+class Log(extend.ConfidenceRule):
     """Configuration of this coefficient: ``build`` makes the tuple for one problem."""
 
     def build(self, d: int, noise_std: float, regulariser: float) -> PlainLog:
         return PlainLog(noise_std**2)
 
 
-sl.extend.register_confidence(
+extend.register_confidence(
     PlainLog,
     local=lambda rule, log_det, s: rule.variance * (1.0 + 2.0 * math.log(s)),
     overall=lambda rule, log_det, log_t: rule.variance * (1.0 + 2.0 * log_t),
@@ -36,7 +37,7 @@ class Laplace(NamedTuple):
     std: float
 
 
-@sl.extend.register_noise(Laplace)
+@extend.register_noise(Laplace)
 def draw_laplace(noise: Laplace, mean: float, rng: np.random.Generator) -> float:
     return float(rng.laplace(mean, noise.std / math.sqrt(2.0)))
 

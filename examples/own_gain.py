@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 import sightline as sl
+from sightline import extend
 
 
 class Width(NamedTuple):
@@ -17,9 +18,9 @@ class Width(NamedTuple):
     power: float
 
 
-@sl.extend.register_information("width", Width(power=2.0))
+@extend.register_information("width", Width(power=2.0))
 @numba.njit
-def width_gain(rule: Width, round_: sl.extend.Round, gains: np.ndarray) -> None:
+def width_gain(rule: Width, round_: extend.Round, gains: np.ndarray) -> None:
     arms = round_.estimate.arms
     for x in range(gains.size):
         gains[x] = max(arms.seen_widths[x], 0.0) ** (0.5 * rule.power)
@@ -31,8 +32,8 @@ class Pessimistic(NamedTuple):
     widths: float  # distance of the lower bound from the mean, in widths
 
 
-@sl.extend.register_gaps("pessimistic", Pessimistic(widths=1.0))
-def pessimistic_gaps(rule: Pessimistic, round_: sl.extend.Round, gaps: np.ndarray) -> None:
+@extend.register_gaps("pessimistic", Pessimistic(widths=1.0))
+def pessimistic_gaps(rule: Pessimistic, round_: extend.Round, gaps: np.ndarray) -> None:
     arms = round_.estimate.arms
     width = np.sqrt(round_.beta * np.maximum(arms.squared_widths, 0.0))
     gaps[:] = (arms.means + width).max() - (arms.means - rule.widths * width)

@@ -7,6 +7,7 @@ import numba
 import numpy as np
 
 import sightline as sl
+from sightline import extend
 
 
 class GreedyState(NamedTuple):
@@ -23,32 +24,26 @@ class FastState(GreedyState):
 
 
 @dataclass(frozen=True)
-class EpsilonGreedy(sl.extend.Policy):
+class EpsilonGreedy(extend.Policy):
     """With probability epsilon a random arm, else the empirically best one."""
 
     epsilon: float = 0.1
     fast: bool = False
-    supports = sl.extend.Supports(masks=True, contexts=True)  # choose looks at what is on offer
+    supports = extend.Supports(masks=True, contexts=True)  # choose looks at what is on offer
 
-    def start(self, model: sl.extend.Model) -> GreedyState:
+    def start(self, model: extend.Model) -> GreedyState:
         kind, d = FastState if self.fast else GreedyState, model.rewards.shape[1]
         return kind(model.rewards, self.epsilon, np.eye(d), np.zeros(d))
 
 
-def choose(
-    state: GreedyState, clock: sl.extend.Clock, offer: Any, rng: np.random.Generator
-) -> sl.extend.Choice:
-    n = sl.extend.number_offered(offer, len(state.actions))
-    best = sl.extend.first_largest_offered(offer, state.actions @ state.theta)
-    arm = (
-        sl.extend.nth_offered(offer, int(n * rng.random()))
-        if rng.random() < state.epsilon
-        else best
-    )
-    return sl.extend.Choice(arm, state.epsilon / n + (1.0 - state.epsilon) * (arm == best), clock)
+def choose(state: GreedyState, clock: extend.Clock, offer: Any, rng: Any) -> extend.Choice:
+    n = extend.number_offered(offer, len(state.actions))
+    best = extend.first_largest_offered(offer, state.actions @ state.theta)
+    arm = extend.nth_offered(offer, int(n * rng.random())) if rng.random() < state.epsilon else best
+    return extend.Choice(arm, state.epsilon / n + (1.0 - state.epsilon) * (arm == best), clock)
 
 
-def update(state: GreedyState, clock: sl.extend.Clock, arm: int, reward: float) -> None:
+def update(state: GreedyState, clock: extend.Clock, arm: int, reward: float) -> None:
     x = state.actions[arm]
     w = state.inverse @ x
     gain = w / (1.0 + x @ w)
@@ -57,7 +52,7 @@ def update(state: GreedyState, clock: sl.extend.Clock, arm: int, reward: float) 
 
 
 for kind, decorate in ((GreedyState, lambda function: function), (FastState, numba.njit)):
-    sl.extend.register_policy(kind, choose=decorate(choose), update=decorate(update))
+    extend.register_policy(kind, choose=decorate(choose), update=decorate(update))
 
 for problem in (sl.problems.unit_sphere(seed=3), sl.problems.contextual_simple()):
     for fast in (False, True):

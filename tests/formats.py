@@ -47,25 +47,25 @@ BEGAN = 1_700_000_000.0  # seconds since 1970
 def kinds() -> dict[str, dict[str, Any]]:
     """Sessions to save: arguments of ``sl.Session``, and of ``ask`` under ``"where"``."""
     policies = {
-        name: {"actions": FEATURES, "policy": policy, "noise_std": 0.5}
+        name: {"options": FEATURES, "policy": policy, "noise_std": 0.5}
         for name, policy in default_policies().items()
     }
     both = {"morning": FEATURES, "evening": {"d": [0.5, -0.5], "e": [-1.0, 0.0]}}
     sees = [[[1.0, 0.0], [0.0, 1.0]]] * 2  # both options show both coordinates
-    rows = {"actions": [[1.0, 0.0], [0.2, 0.8]]}
+    rows = {"options": [[1.0, 0.0], [0.2, 0.8]]}
     settings: dict[str, dict[str, Any]] = {
-        "clicks": {"actions": sl.factorial({"text": ["x", "y"], "button": ["red", "blue"]})}
+        "clicks": {"options": sl.factorial({"text": ["x", "y"], "button": ["red", "blue"]})}
         | {"rewards": sl.Bernoulli()},
-        "counts": {"actions": FEATURES, "rewards": sl.Poisson()},
-        "contexts": {"actions": sl.contexts(both), "noise_std": 0.5},
-        "contexts of a question": {"actions": sl.contexts(both), "noise_std": 0.5}
+        "counts": {"options": FEATURES, "rewards": sl.Poisson()},
+        "contexts": {"options": sl.contexts(both), "noise_std": 0.5},
+        "contexts of a question": {"options": sl.contexts(both), "noise_std": 0.5}
         | {"policy": sl.IDS(), "where": {"context": "evening"}},
-        "duel": {"actions": sl.duel(FEATURES), "noise_std": 1.0},
-        "game": {"actions": sl.game(np.eye(2), np.array(sees)), "noise_std": 0.5},
-        "learned units": {"actions": FEATURES},
-        "noise of options": {"actions": FEATURES, "noise_std": [0.1, 0.2, 0.3]},
-        "stream": {"actions": sl.stream(2, 3), "noise_std": 0.5, "where": rows},
-        "waiting rewards": {"actions": FEATURES, "noise_std": 0.5, "floor": 0.01}
+        "duel": {"options": sl.duel(FEATURES), "noise_std": 1.0},
+        "game": {"options": sl.game(np.eye(2), np.array(sees)), "noise_std": 0.5},
+        "learned units": {"options": FEATURES},
+        "noise of options": {"options": FEATURES, "noise_std": [0.1, 0.2, 0.3]},
+        "stream": {"options": sl.stream(2, 3), "noise_std": 0.5, "where": rows},
+        "waiting rewards": {"options": FEATURES, "noise_std": 0.5, "min_probability": 0.01}
         | {"reward_window": "5 rounds", "on_timeout": 0.0},
     }
     settings["contexts"]["where"] = {"context": "morning"}

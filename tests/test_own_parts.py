@@ -296,8 +296,14 @@ def draw_own(source: OwnSource, rng: np.random.Generator, rows: Array, means: Ar
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (OwnSource(4, 1.0), "OwnSource must return how many arms it has written, from 1 to most"),
-        (OwnSource(0, 1.0), "OwnSource must return how many arms it has written, from 1 to most"),
+        (
+            OwnSource(4, 1.0),
+            "OwnSource must return how many arms it has written, from 1 to max_arms",
+        ),
+        (
+            OwnSource(0, 1.0),
+            "OwnSource must return how many arms it has written, from 1 to max_arms",
+        ),
         (OwnSource(3, math.nan), "features and mean rewards written by OwnSource must be finite"),
     ],
 )

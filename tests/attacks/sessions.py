@@ -236,7 +236,14 @@ def _tell() -> list[Attack]:
 
 def _others() -> list[Attack]:
     return [
-        *each("give_up", lambda value: session().give_up(before=value), NO_INTEGERS, "before"),
+        *each(
+            "give_up",
+            lambda value: session().give_up(before=value),
+            NO_INTEGERS,
+            "before",
+            without=["none"],  # then a decision is missing
+        ),
+        refused("give_up: nothing", lambda: session().give_up(), "decision or before="),
         refused("give_up: zero", lambda: session().give_up(before=0), "before", "0"),
         refused("save: none", lambda: session().save(None), "path", "None"),  # type: ignore[arg-type]
         refused("save: number", lambda: session().save(5), "path", "5"),  # type: ignore[arg-type]

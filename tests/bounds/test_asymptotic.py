@@ -15,7 +15,7 @@ from tests import naive_bounds
 from tests.naive import Array
 
 # tests look at the gap themselves where it matters
-pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sightline.types.ConvergenceWarning")
 
 seeds = st.integers(0, 10**6)
 # c* is known to the tolerance of 1e-8, and moves with the rounding of the gaps

@@ -15,7 +15,7 @@ from sightline.bounds.geometry import optimal_arms, scale_problem
 from tests import naive_bounds
 
 # tests look at the gap themselves where it matters
-pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sightline.types.ConvergenceWarning")
 
 seeds = st.integers(0, 10**6)
 ROUNDING = 1e-9  # far above that of the certificate, far below what corruption does

@@ -20,7 +20,7 @@ from tests import naive_bounds, naive_bounds_contexts
 from tests.naive import Array
 
 # tests look at the gap themselves where it matters
-pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sightline.types.ConvergenceWarning")
 
 seeds = st.integers(0, 10**6)
 CLOSE = 1e-7

@@ -21,7 +21,7 @@ from tests.naive import Array
 from tests.naive_games import Game, random_game
 
 # tests look at the gap themselves where it matters
-pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sightline.types.ConvergenceWarning")
 
 seeds = st.integers(0, 10**6)
 

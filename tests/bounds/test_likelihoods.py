@@ -25,7 +25,7 @@ from tests.naive import Array
 
 pytestmark = [
     # tests look at the gap themselves where it matters
-    pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::sightline.types.ConvergenceWarning"),
     # tests/test_own_likelihoods.py compares the same kernels with formulas in the interpreter
     pytest.mark.skipif(is_disabled(), reason="loops over arms take minutes in the interpreter"),
 ]

@@ -16,7 +16,7 @@ from sightline.core.ratio import exact_mixture
 from tests.naive import Array
 
 # tests look at the gap themselves where it matters
-pytestmark = pytest.mark.filterwarnings("ignore::sightline.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sightline.types.ConvergenceWarning")
 
 seeds = st.integers(0, 10**6)
 

@@ -33,7 +33,7 @@ def test_exports_of_sessions_can_be_audited(kind: str, tmp_path: Path) -> None:
         for i in range(30):
             where: Any = {"context": ("m", "d")[i % 2]} if kind == "contexts" else {}
             if kind == "stream":
-                where = {"actions": rng.standard_normal((3, 2))}
+                where = {"options": rng.standard_normal((3, 2))}
             made = session.ask(**where)
             told: Any = [0.5, 0.1] if kind == "game" else float(rng.uniform())
             if i % 4:

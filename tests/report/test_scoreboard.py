@@ -128,8 +128,8 @@ def test_what_the_library_claims_for_its_default() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     labels = ("Stakes", "ThompsonSampling", "BayesianIDS")
     stakes, thompson, bayesian = (f"{table.geometric_mean[name]:.2f}" for name in labels)
-    assert f"{stakes} times the regret of the best other policy" in readme
-    assert f"Thompson sampling has {thompson}, Bayesian IDS {bayesian} " in readme
+    assert f"{stakes} times that of the best other policy (geometric mean)" in readme
+    assert f"Thompson sampling has {thompson}. Bayesian IDS has {bayesian}," in readme
 
 
 @without_compilation

@@ -35,7 +35,7 @@ TOO_LARGE: dict[str, dict[str, Any]] = {
     "a duel": {"duel": names(9_999)},
     "names": {"options": names(9_999)},
     "contexts": {"contexts": {name: names(100) for name in names(90)}},
-    "a stream": {"stream": {"features": names(1000), "most": 10_000}},
+    "a stream": {"stream": {"features": names(1000), "max_arms": 10_000}},
     "samples": {**SMALL, "policy": {"type": "BayesianIDS", "samples": 10**9}},
     "samples of many": {"options": names(100), "policy": {"type": "BayesianIDS", "samples": 10**6}},
     "redraws": {**SMALL, "policy": {"type": "TopTwo", "redraws": 10**6}},
@@ -98,7 +98,7 @@ def test_only_the_first_mistakes_of_a_question_are_listed(body: dict[str, Any]) 
         {"contexts": {"x": {"a": [1.0, 0.0], "b": [0.0, 1.0]}, "y": {"a": [1.0, 1.0]}}},
         {"duel": names(5)},
         {"duel": {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [1.0, 1.0]}},
-        {"stream": {"features": ["x", "y"], "most": 7}},
+        {"stream": {"features": ["x", "y"], "max_arms": 7}},
         {"options": names(4)},
         SMALL,
     ],
@@ -161,7 +161,7 @@ def test_decisions_without_rewards_are_bounded(tmp_path: Path) -> None:
 
 
 def test_features_of_open_decisions_count(tmp_path: Path) -> None:
-    body = {"stream": {"features": ["x"] * 1, "most": 2}, "noise_std": 1.0, "policy": "LinUCB"}
+    body = {"stream": {"features": ["x"] * 1, "max_arms": 2}, "noise_std": 1.0, "policy": "LinUCB"}
     with running(f"sqlite:///{tmp_path}/x.db", experiment_memory=20_000) as service:
         assert service("PUT", PAGE, body).status == 201
         statuses = [

@@ -177,7 +177,7 @@ def test_a_second_session_is_refused_and_told_who_holds_the_journal(tmp_path: Pa
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "experiment.db"
-    with pytest.raises(ValueError, match=r"experiment\.db does not exist: give actions to begin"):
+    with pytest.raises(ValueError, match=r"experiment\.db does not exist: give options to begin"):
         sl.Session.open(path)
     with pytest.raises(ValueError, match="features must be"):
         sl.Session.open(path, "no options")

@@ -152,8 +152,8 @@ def test_a_batch_of_a_policy_without_chance_looks_at_different_things() -> None:
     ("policy", "min_probability", "message"),
     [
         (sl.IDS(), 0.3, "min_probability must be at most 1/4"),
-        (sl.IDS(), -0.1, "floor must be"),
-        (sl.IDS(), "0.1", "floor must be a number"),
+        (sl.IDS(), -0.1, "min_probability must be"),
+        (sl.IDS(), "0.1", "min_probability must be a number"),
         (EpsilonGreedy(0.1), 0.1, "min_probability needs the probabilities of EpsilonGreedy"),
     ],
 )

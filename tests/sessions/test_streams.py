@@ -144,7 +144,7 @@ def test_what_is_refused() -> None:
         sl.simulate(stream, sl.LinUCB(), 10, delay=3)
     with pytest.raises(ValueError, match="horizon must be at most"):
         sl.simulate(stream, sl.IDS(), 10**20)
-    with pytest.raises(ValueError, match="most must be at least 1"):
+    with pytest.raises(ValueError, match="max_arms must be at least 1"):
         StreamBandit(SphereArms(np.ones(2), 3), 0, 2)
     with pytest.raises(ValueError, match="rewards must have shape"):
         recorded_stream(np.zeros((2, 3, 1)), np.zeros((2, 2)))

@@ -39,7 +39,7 @@ def play(session: sl.Session, rounds: int, **question: Any) -> list[Any]:
             ((one.arm, one.exploring, one.probability), support)
             for one, support in zip(batch, supports, strict=True)
         ]
-        session.tell(batch[0], 0.3 * batch[0].action[0] + 0.3 * rng.standard_normal())
+        session.tell(batch[0], 0.3 * batch[0].features[0] + 0.3 * rng.standard_normal())
     return said
 
 

@@ -36,6 +36,7 @@ Singles = NDArray[np.float32]
 Labels = NDArray[np.int32]
 
 WIDTH = 256  # samples per block: what one block reads and writes stays in the first-level cache
+_LARGEST_SINGLE = 3e38  # float32 can hold
 _ROUNDING = 1.0 + 1e-6  # by which a float32 score may exceed the bound
 
 
@@ -113,7 +114,7 @@ def _prepare(source: Samples, cells: Cells, leader: int) -> int:
         if z != leader and source.lengths[z] > 0.0:
             source.active[count] = z
             count += 1
-            source.lags[z] = cells.lags[z] / longest
+            source.lags[z] = min(cells.lags[z] / longest, _LARGEST_SINGLE)
             for i in range(cells.edges.shape[1]):
                 source.edges[z, i] = cells.edges[z, i] / longest
     return count
