@@ -109,7 +109,7 @@ def test_nothing_is_said_of_an_unwritable_cache_before_a_kernel_is_compiled(tmp_
 
 
 def danger(root: Path) -> str | None:
-    return cache._danger(root, root / "sightline" / "kernels")
+    return shipped.danger_in(directory, parents=(root, directory.parent))
 
 
 def test_a_cache_that_is_made_is_private(tmp_path: Path) -> None:
