@@ -61,7 +61,8 @@ _DIRECTORIES_KEPT = 1000
 _PACKAGE = __name__.split(".")[0]
 # The cache directory is a global setting of numba while a kernel is decorated.
 _DECORATING = threading.Lock()
-_ONLY_KEPT = contextvars.ContextVar("only_kept", default=False)
+_COMPILE, _COMPILE_UNCACHED, _NEVER_COMPILE = range(3)
+_COMPILATION = contextvars.ContextVar("compilation", default=_COMPILE)
 _NATIVE = contextvars.ContextVar("native", default=False)
 #: Number of kernels of this process by origin: ``"cache"``, ``"package"`` or ``"compiler"``.
 ORIGINS: Counter[str] = Counter()
@@ -72,17 +73,18 @@ class NotKeptError(RuntimeError):
 
 
 @contextlib.contextmanager
-def only_kept(value: bool = True) -> Iterator[None]:
+def only_kept(value: bool = True, *, strict: bool = False) -> Iterator[None]:
     """Load kernels from disk and compile none; a call that needs another raises NotKeptError.
 
-    Where there is no writable cache, kernels are compiled nevertheless.  Within such a context,
-    ``value=False`` allows compilation again.
+    Where there is no writable cache, kernels are compiled nevertheless, unless ``strict``.  Within
+    such a context, ``value=False`` allows compilation again.
     """
-    before = _ONLY_KEPT.set(value)
+    forbidden = _NEVER_COMPILE if strict else _COMPILE_UNCACHED
+    before = _COMPILATION.set(forbidden if value else _COMPILE)
     try:
         yield
     finally:
-        _ONLY_KEPT.reset(before)
+        _COMPILATION.reset(before)
 
 
 @contextlib.contextmanager
@@ -364,10 +366,11 @@ def _load(portable: Any, load: Callable[..., Any], *arguments: Any) -> Any:
     if found is not None:
         ORIGINS["package"] += 1
         return found
+    forbidden = _COMPILE_UNCACHED if _cache().writable else _NEVER_COMPILE
+    if _COMPILATION.get() >= forbidden:
+        raise NotKeptError("a kernel is not in the disk cache, and compilation is forbidden here")
     if not _cache().writable:
         _warn_once()
-    elif _ONLY_KEPT.get():
-        raise NotKeptError("a kernel is not in the disk cache, and compilation is forbidden here")
     ORIGINS["compiler"] += 1
     return None
 

@@ -289,7 +289,8 @@ def cache_of(function: Any, target: Target) -> Any:
     Machine code of a target runs on every processor that has its features, but numba loads only
     what was compiled for the processor at hand.
     """
-    cache: Any = caching.FunctionCache(function)
+    make: Any = caching.FunctionCache
+    cache = make(function)
     key_of = cache._index_key
 
     def index_key(signature: Any, generator: Any) -> Any:

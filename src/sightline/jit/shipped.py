@@ -11,7 +11,8 @@ features, and a file ``kernels.json``:
 
 Targets are listed from the most to the least specific one; the first whose features this machine
 has is used.  Within a directory kernels have the layout of the user's cache
-(:mod:`sightline.jit.cache`), so kernels of other sources are never found.  Nothing is written there.
+(:mod:`sightline.jit.cache`), so kernels of other sources are never found.  Nothing is written
+there.
 """
 
 from __future__ import annotations
