@@ -47,6 +47,10 @@ _Library: Any = codegen.JITCodeLibrary
 _Compiler: Any = compiler.Compiler
 
 
+# Place of the annotation of types in what numba serialises, after library and description.
+_TYPES = 4
+
+
 class _WithoutEnvironments:
     """Numba's code generator, for code that is never loaded.
 
@@ -327,9 +331,26 @@ def wrap_cache(
     if not is_kernel(kernel):  # compilation is disabled
         return
     cache = kernel._cache
+    if hasattr(cache, "_impl"):  # kernels that are not cached have none
+        cache._impl.reduce = _reduce
     inner_load, inner_save = cache.load_overload, cache.save_overload
     cache.load_overload = lambda *arguments: load(inner_load, *arguments)
     cache.save_overload = lambda *arguments: save(inner_save, *arguments)
+
+
+def _reduce(result: Any) -> tuple[Any, ...]:
+    """Serialise a kernel that no other kernel calls: its machine code, without what made it.
+
+    Numba adds the bitcode, for callers to inline, and the types of all variables, for people to
+    read.  They are three quarters of the size, and reading them takes most of the time of loading.
+    Of the bitcode only the names of the functions that Python calls are needed.
+    """
+    (name, kind, (machine_code, _)), description, *rest = result._reduce()
+    called = description.llvm_func_name, description.llvm_cpython_wrapper_name
+    stubs = "".join(f'define void @"{one}"() {{ ret void }}\n' for one in called)
+    rest[_TYPES] = ""
+    library = name, kind, (machine_code, llvm.parse_assembly(stubs).as_bitcode())
+    return (library, description, *rest)
 
 
 # --- random generators ---------------------------------------------------------------------------
