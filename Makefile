@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test thorough explore docs bench clean
+.PHONY: demo test thorough explore docs bench dist clean
 
 demo: $(VENV)/.installed
 	$(BIN)/sightline reproduce --profile quick --out demo
@@ -34,6 +34,12 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/sightline bench
 	$(BIN)/python -m benchmarks.projection
 	$(BIN)/python -m benchmarks.experiments
+
+# Everything that a release publishes, built and tried; about an hour, most of it for the kernels of
+# all policies.  DIST="--policies ids stakes" builds fewer of them.
+dist: $(VENV)/.installed-dev
+	$(INSTALL) -e '.[release]'
+	$(BIN)/python -m release.dist $(DIST)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -22,7 +22,7 @@ from sightline import jit
 from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import clock_at
 from sightline.core.model import bandit_model
-from sightline.jit import cache
+from sightline.jit import cache, shipped
 from sightline.policies.base import choose
 from sightline.problems.noise import GaussianNoise, draw
 from sightline.sources import modules_behind
@@ -109,7 +109,8 @@ def test_nothing_is_said_of_an_unwritable_cache_before_a_kernel_is_compiled(tmp_
 
 
 def danger(root: Path) -> str | None:
-    return cache._danger(root, root / "sightline" / "kernels")
+    directory = root / "sightline" / "kernels"
+    return shipped.danger_in(directory, parents=(root, directory.parent))
 
 
 def test_a_cache_that_is_made_is_private(tmp_path: Path) -> None:

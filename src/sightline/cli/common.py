@@ -203,10 +203,12 @@ def check_figure(path: Path) -> None:
 
 def announce_compilation() -> None:
     """Announce the first compilation on a terminal; print nothing if any kernel is cached."""
-    from sightline.jit import cache_directory
+    from sightline.jit import cache_directory, shipped_kernels
 
     directory = cache_directory()
-    if sys.stderr.isatty() and directory is not None and not any(directory.rglob("*.nbc")):
+    if not sys.stderr.isatty() or directory is None or shipped_kernels().found is not None:
+        return
+    if not any(directory.rglob("*.nbc")):
         typer.echo("First use: compiling, which takes half a minute or so, once.", err=True)
 
 

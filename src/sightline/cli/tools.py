@@ -80,12 +80,15 @@ def compile_policies(
             "sightline list shows, with their defaults."
         ),
     ] = None,
+    list_found: Annotated[
+        bool, typer.Option("--list", help="Say where kernels are found, and compile nothing.")
+    ] = False,
 ) -> None:
-    """Fill the kernel cache on all cores, so that no later run waits for the compiler.
+    """Compile policies for this processor on all cores, in all settings that they take.
 
-    For container images and clusters.  It compiles what simulations with Gaussian rewards,
-    sessions and the service call.  NUMBA_CACHE_DIR sets the directory; processes that use these
-    kernels only need to read it.
+    For container images, clusters, and where the kernels of the package sightline-kernels, which
+    are for many processors, are to be replaced by faster ones.  NUMBA_CACHE_DIR sets the directory;
+    processes that use these kernels only need to read it.
 
     Example: sightline compile ids lin-ucb
     """
@@ -94,6 +97,9 @@ def compile_policies(
         from sightline.experiments.compilation import default_policies
 
         policies = parse_policies(policy, "policy") if policy else default_policies()
+        if list_found:
+            _list_kernels(policies)
+            return
         directory = _writable_cache()
         began = time.perf_counter()
         _compile(policies)
@@ -101,6 +107,23 @@ def compile_policies(
             raise RuntimeError(f"nothing was written to {directory}: is the disk full?")
         seconds = time.perf_counter() - began
         typer.echo(f"{len(policies)} compiled in {seconds:.0f} s; kernels are in {directory}")
+
+
+def _list_kernels(policies: Mapping[str, Policy]) -> None:
+    """Print for every policy and setting where its kernels are found."""
+    from sightline.experiments.compilation import find_origins
+    from sightline.jit import cache_directory, shipped_kernels
+    from sightline.jit.cache import cache_trouble
+    from sightline.jit.numba_compat import is_disabled
+
+    if is_disabled():
+        raise RuntimeError("no kernel is used: NUMBA_DISABLE_JIT is set")
+    shipped = shipped_kernels()
+    typer.echo(f"cache: {cache_directory() or cache_trouble()}")
+    typer.echo(f"package: {shipped.found.directory if shipped.found else shipped.reason}")
+    for name, found in find_origins(policies):
+        for setting, origin in found.items():
+            typer.echo(f"{name}, {setting}: {origin}")
 
 
 def _writable_cache() -> Path:
@@ -118,7 +141,7 @@ def _writable_cache() -> Path:
 def _compile(policies: Mapping[str, Policy]) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from sightline.experiments.compilation import Job, compile_in_processes, exercise
+    from sightline.experiments.compilation import Job, compile_in_processes, compile_natively
 
     columns = (TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True) as progress:
@@ -128,7 +151,7 @@ def _compile(policies: Mapping[str, Policy]) -> None:
             progress.console.print(f"{name}: {seconds:.1f} s", markup=False, soft_wrap=True)
             progress.advance(bar)
 
-        jobs = [Job(name, exercise, (policy,)) for name, policy in policies.items()]
+        jobs = [Job(name, compile_natively, (policy,)) for name, policy in policies.items()]
         compile_in_processes(jobs, report)
 
 

@@ -1,4 +1,4 @@
-"""Compilation of kernels in several processes at once, before anything runs.
+"""The kernel cache: fill it in several processes before anything runs, and list its contents.
 
 Numba compiles one kernel at a time per process, and kernels are kept on disk, where other
 processes find them.
@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
+from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.experiments.executors import cores
-from sightline.policies.base import Policy
+from sightline.jit import ORIGINS, NotKeptError, native, only_kept
+from sightline.policies.base import Policy, Supports
 from sightline.policies.catalogue import POLICIES
-from sightline.problems import end_of_optimism
+from sightline.problems import (
+    LinearBandit,
+    contextual_simple,
+    dueling,
+    end_of_optimism,
+    heteroscedastic,
+    semi_bandit,
+    sphere_stream,
+)
+from sightline.problems.base import Problem
+from sightline.sessions.designs import contexts, duel, stream
 from sightline.sessions.session import Session
 from sightline.simulation.simulate import simulate
 
@@ -64,25 +75,155 @@ def _seconds_of(job: Job) -> float:
     return time.perf_counter() - began
 
 
-def exercise(policy: Policy) -> None:
-    """Call every kernel of a policy once, as a simulation, a session and the service do.
+class Setting(NamedTuple):
+    """A kind of problem or session, and a call that runs a policy in it."""
 
-    Rewards are Gaussian in the simulation; with other rewards the loop is compiled when it is
-    first run.
+    name: str
+    takes: Callable[[Policy], bool]
+    run: Callable[[Policy], object]
+
+
+def _simulated(
+    name: str, problem: Callable[[], Problem], takes: Callable[[Supports], bool]
+) -> Setting:
+    return Setting(
+        f"simulate {name}",
+        lambda policy: takes(policy.supports),
+        lambda policy: simulate(problem(), policy, 1),
+    )
+
+
+def _live(
+    name: str,
+    session: Callable[[Policy], Session],
+    takes: Callable[[Supports], bool],
+    *,
+    masks: bool = False,
+    batches: bool = True,
+    **question: Any,
+) -> Setting:
+    def run(policy: Policy) -> None:
+        for states_probabilities in (False, True):  # as Python and as the service ask
+            try:
+                live = session(policy)
+            except ValueError:  # refused for a reason that ``supports`` does not state
+                return
+            live._live.states_probabilities = states_probabilities
+            decision = live.ask(**question)
+            live.tell(decision.id, 1.0)
+            with contextlib.suppress(ValueError):  # of policies that keep no sums
+                live.amend(decision.id, 0.0)
+            if masks and policy.supports.masks:
+                live.ask(available=("a", "b"))
+            if batches and policy.randomises:
+                live.ask(count=2, **question)
+        live.status()
+        live.estimates()
+
+    return Setting(f"session with {name}", lambda policy: takes(policy.supports), run)
+
+
+_ARMS = [[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]
+_NAMED = {"a": _ARMS[0], "b": _ARMS[1], "c": _ARMS[2]}
+_SETS = {"one": _ARMS, "two": _ARMS[:2]}
+
+
+def _bandit(rewards: Likelihood | None = None) -> LinearBandit:
+    return LinearBandit(_ARMS, [-0.5, -1.0], rewards=rewards)
+
+
+SETTINGS = (
+    _simulated("a bandit", end_of_optimism, lambda _: True),
+    _simulated("a bandit of clicks", lambda: _bandit(Bernoulli()), lambda s: s.likelihoods),
+    _simulated("a bandit of counts", lambda: _bandit(Poisson()), lambda s: s.likelihoods),
+    _simulated("unknown noise", lambda: _bandit(Gaussian(std=None)), lambda s: s.unknown_noise),
+    _simulated("noise per arm", heteroscedastic, lambda s: s.noise_per_arm),
+    _simulated("contexts", contextual_simple, lambda s: s.contexts),
+    _simulated("a game", dueling, lambda s: s.games),
+    _simulated("a game with several outcomes", semi_bandit, lambda s: s.games),
+    _simulated("a stream", sphere_stream, lambda s: s.streams),
+    _live("learned units", lambda p: Session(_NAMED, p), lambda s: s.unknown_noise, masks=True),
+    _live("known noise", lambda p: Session(_NAMED, p, 0.5), lambda _: True, masks=True),
+    _live(
+        "clicks",
+        lambda p: Session(_NAMED, p, rewards=Bernoulli()),
+        lambda s: s.likelihoods,
+        masks=True,
+    ),
+    _live(
+        "counts",
+        lambda p: Session(_NAMED, p, rewards=Poisson()),
+        lambda s: s.likelihoods,
+        masks=True,
+    ),
+    _live(
+        "contexts",
+        lambda p: Session(contexts(_SETS), p),
+        lambda s: s.contexts and s.unknown_noise,
+        context="one",
+    ),
+    _live(
+        "contexts and clicks",
+        lambda p: Session(contexts(_SETS), p, rewards=Bernoulli()),
+        lambda s: s.contexts and s.likelihoods,
+        context="one",
+    ),
+    _live(
+        "a stream",
+        lambda p: Session(stream(2, 3), p),
+        lambda s: s.streams and s.unknown_noise,
+        batches=False,
+        options=_ARMS,
+    ),
+    _live("duels", lambda p: Session(duel(_NAMED), p), lambda s: s.games),
+)
+
+
+def compile_natively(policy: Policy) -> None:
+    """Compile every kernel of a policy for this processor, in all settings that it takes."""
+    with native():
+        for setting in SETTINGS:
+            if setting.takes(policy):
+                setting.run(policy)
+
+
+def origins(policy: Policy) -> dict[str, str]:
+    """Where the kernels of a policy are found, by setting; to be called in a new process.
+
+    ``"cache"``: all that the settings before do not need are in the user's cache; ``"package"``:
+    some of them come from the package of shipped kernels; ``"missing"``: some would be compiled.
     """
-    problem = end_of_optimism()
-    simulate(problem, policy, 1)
-    # as users begin a session: with a noise level, and without one if the policy learns it
-    levels = [problem.noise_std, None] if policy.supports.unknown_noise else [problem.noise_std]
-    for noise_std, is_served in itertools.product(levels, (False, True)):
-        session = Session(problem.actions, policy, noise_std)
-        session._live.states_probabilities = is_served
-        decision = session.ask()
-        session.tell(decision.id, 0.0)
-    with contextlib.suppress(ValueError):  # of policies that keep no sums
-        session.amend(decision.id, 1.0)
-    session.status()
-    session.estimates()
+    found = {}
+    for setting in SETTINGS:
+        if setting.takes(policy):
+            before = ORIGINS["package"]
+            try:
+                with only_kept(strict=True):
+                    setting.run(policy)
+                found[setting.name] = "package" if ORIGINS["package"] > before else "cache"
+            except NotKeptError:
+                found[setting.name] = "missing"
+    return found
+
+
+def find_origins(policies: Mapping[str, Policy]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Where the kernels of policies are found, each in a process that has loaded no others."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores(), context, max_tasks_per_child=1) as pool:
+        yield from zip(policies, pool.map(origins, policies.values()), strict=True)
+
+
+def exercise(policy: Policy, setting: Setting | None = None) -> None:
+    """Call every kernel of a policy once, in one setting or in all that it takes.
+
+    Settings that the policy refuses for a reason that :class:`Supports` does not say are skipped.
+    """
+    for one in SETTINGS if setting is None else (setting,):
+        if one.takes(policy):
+            try:
+                one.run(policy)
+            except ValueError:
+                continue
 
 
 def default_policies() -> dict[str, Policy]:

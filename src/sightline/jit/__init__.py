@@ -1,14 +1,17 @@
 """Just-in-time compilation: decorators for kernels, and generic functions with dispatch.
 
-``cache`` compiles kernels and caches them on disk, ``dispatch`` has the generic functions, and
-``numba_compat`` is the only module that uses private or undocumented parts of numba.
+``cache`` compiles kernels and caches them on disk, ``shipped`` finds those that come with a
+package, ``dispatch`` has the generic functions, and ``numba_compat`` is the only module that uses
+private or undocumented parts of numba.
 """
 
 from sightline.jit.cache import (
+    ORIGINS,
     NotKeptError,
     cache_directory,
     compiled,
     compiled_apart,
+    native,
     only_kept,
     uncached,
 )
@@ -26,8 +29,10 @@ from sightline.jit.dispatch import (
     wrong_numbers,
 )
 from sightline.jit.numba_compat import is_kernel
+from sightline.jit.shipped import shipped_kernels
 
 __all__ = [
+    "ORIGINS",
     "GenericFunction",
     "NotKeptError",
     "cache_directory",
@@ -40,10 +45,12 @@ __all__ = [
     "interpreted",
     "is_kernel",
     "is_ours",
+    "native",
     "number_between",
     "only_kept",
     "parts_of",
     "registered",
+    "shipped_kernels",
     "uncached",
     "wrong_numbers",
 ]

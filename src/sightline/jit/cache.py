@@ -6,6 +6,13 @@ only a comment in its file changes.  A kernel of this package is therefore cache
 named by a hash of the code on which it depends: its own module, the modules of its arguments'
 classes, all modules that these import, and the modules of implementations that are registered
 between them.
+
+Kernels come from the first of these that has them:
+
+1. the user's own cache, compiled for this processor,
+2. the package ``sightline_kernels``, compiled for all processors with some features
+   (:mod:`sightline.jit.shipped`),
+3. the compiler, which fills the user's cache.
 """
 
 from __future__ import annotations
@@ -15,10 +22,10 @@ import contextvars
 import functools
 import os
 import shutil
-import stat
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -31,6 +38,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 from sightline.jit.numba_compat import (
+    cache_of,
     caching_in,
     classes_in,
     code_mark,
@@ -42,6 +50,7 @@ from sightline.jit.numba_compat import (
     numba_type,
     wrap_cache,
 )
+from sightline.jit.shipped import danger_in, shipped_kernels
 from sightline.signals import call_uninterrupted
 from sightline.sources import hash_of, modules_behind, modules_importing
 
@@ -52,7 +61,11 @@ _DIRECTORIES_KEPT = 1000
 _PACKAGE = __name__.split(".")[0]
 # The cache directory is a global setting of numba while a kernel is decorated.
 _DECORATING = threading.Lock()
-_ONLY_KEPT = contextvars.ContextVar("only_kept", default=False)
+_COMPILE, _COMPILE_UNCACHED, _NEVER_COMPILE = range(3)
+_COMPILATION = contextvars.ContextVar("compilation", default=_COMPILE)
+_NATIVE = contextvars.ContextVar("native", default=False)
+#: Number of kernels of this process by origin: ``"cache"``, ``"package"`` or ``"compiler"``.
+ORIGINS: Counter[str] = Counter()
 
 
 class NotKeptError(RuntimeError):
@@ -60,17 +73,28 @@ class NotKeptError(RuntimeError):
 
 
 @contextlib.contextmanager
-def only_kept(value: bool = True) -> Iterator[None]:
+def only_kept(value: bool = True, *, strict: bool = False) -> Iterator[None]:
     """Load kernels from disk and compile none; a call that needs another raises NotKeptError.
 
-    Where there is no writable cache, kernels are compiled nevertheless.  Within such a context,
-    ``value=False`` allows compilation again.
+    Where there is no writable cache, kernels are compiled nevertheless, unless ``strict``.  Within
+    such a context, ``value=False`` allows compilation again.
     """
-    before = _ONLY_KEPT.set(value)
+    forbidden = _NEVER_COMPILE if strict else _COMPILE_UNCACHED
+    before = _COMPILATION.set(forbidden if value else _COMPILE)
     try:
         yield
     finally:
-        _ONLY_KEPT.reset(before)
+        _COMPILATION.reset(before)
+
+
+@contextlib.contextmanager
+def native() -> Iterator[None]:
+    """Use kernels compiled for this processor only, and compile those that are missing."""
+    before = _NATIVE.set(True)
+    try:
+        yield
+    finally:
+        _NATIVE.reset(before)
 
 
 class _Cache(NamedTuple):
@@ -134,7 +158,7 @@ def _cache() -> _Cache:
     root = _user_cache()
     directory = root / "sightline" / "kernels"
     _make(directory)
-    danger = _danger(root, directory)
+    danger = danger_in(directory, parents=(root, directory.parent))
     if danger is not None:
         return _Cache(directory, readable=False, writable=False, danger=danger)
     writable = _mark_used(directory)
@@ -148,46 +172,6 @@ def _make(directory: Path) -> None:
         for path in (*reversed(directory.parents), directory):
             if not path.exists():
                 path.mkdir(mode=0o700, exist_ok=True)
-
-
-def _danger(root: Path, directory: Path) -> str | None:
-    """Reason why loading kernels from a directory, which executes them, is unsafe; None if safe.
-
-    Files and directories from the root of the cache on must belong to this user or the superuser,
-    and no other user may write there.  A parent may be writable if it has the sticky bit, with
-    which users can remove only their own files.
-    """
-    if not hasattr(os, "getuid"):  # Windows separates the directories of users
-        return None
-    try:
-        for path in (root, directory.parent):
-            if danger := _danger_of(path, is_parent=True):
-                return danger
-        if danger := _danger_of(directory):
-            return danger
-        # numba creates files with the user's umask, which does not matter in a closed directory
-        is_closed = not os.stat(directory).st_mode & (stat.S_IXGRP | stat.S_IXOTH)
-        for folder, folders, files in os.walk(directory):
-            for name in (*folders, *files):
-                with contextlib.suppress(FileNotFoundError):  # another process is replacing it
-                    if danger := _danger_of(Path(folder, name), is_closed=is_closed):
-                        return danger
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None  # then no kernel can be loaded from there
-    except OSError as error:
-        return f"{error.filename} cannot be examined"
-    return None
-
-
-def _danger_of(path: Path, *, is_parent: bool = False, is_closed: bool = False) -> str | None:
-    found = os.stat(path)
-    if found.st_uid not in (os.getuid(), 0):
-        return f"{path} belongs to another user"
-    if is_closed or (is_parent and found.st_mode & stat.S_ISVTX):
-        return None
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"others may write to {path}"
-    return None
 
 
 def _mark_used(directory: Path) -> bool:
@@ -321,14 +305,19 @@ class Kernel:
                 os.utime(directory)
         # for files outside of this package numba itself checks for changes
         mark = code_mark(function) if is_internal(function.__module__) else None
-        with _DECORATING, caching_in(directory, mark):
-            kernel = compile_function(
-                function,
-                cache=self._cached and cache.readable,
-                inline=self._inline,
-                counts=self._counts,
-            )
-        wrap_cache(kernel, _load, _save)
+        shipped, portable = shipped_kernels().found, None
+        with _DECORATING:
+            with caching_in(directory, mark):
+                kernel = compile_function(
+                    function,
+                    cache=self._cached and cache.readable,
+                    inline=self._inline,
+                    counts=self._counts,
+                )
+            if shipped is not None and mark is not None and self._cached:
+                with caching_in(shipped.directory / sources, mark):
+                    portable = cache_of(function, shipped.target)
+        wrap_cache(kernel, functools.partial(_load, portable), _save)
         return kernel
 
     @property
@@ -366,17 +355,32 @@ def _compiled(function: F, inline: bool, counts: bool | None = None, cache: bool
     return kernel  # type: ignore[no-any-return]
 
 
-def _load(load: Callable[..., Any], *arguments: Any) -> Any:
-    """Load a kernel; a damaged file counts as missing."""
-    try:
-        found = load(*arguments)
-    except Exception:  # unpickling a damaged file can raise anything
-        found = None
-    if found is None and not _cache().writable:
-        _warn_once()
-    elif found is None and _ONLY_KEPT.get():
+def _load(portable: Any, load: Callable[..., Any], *arguments: Any) -> Any:
+    """Load a kernel from the user's cache, else from the package; None to compile it."""
+    found = _read(load, *arguments)
+    if found is not None:
+        ORIGINS["cache"] += 1
+        return found
+    if portable is not None and not _NATIVE.get():
+        found = _read(portable.load_overload, *arguments)
+    if found is not None:
+        ORIGINS["package"] += 1
+        return found
+    forbidden = _COMPILE_UNCACHED if _cache().writable else _NEVER_COMPILE
+    if _COMPILATION.get() >= forbidden:
         raise NotKeptError("a kernel is not in the disk cache, and compilation is forbidden here")
-    return found
+    if not _cache().writable:
+        _warn_once()
+    ORIGINS["compiler"] += 1
+    return None
+
+
+def _read(load: Callable[..., Any], *arguments: Any) -> Any:
+    """Read a kernel from disk; a damaged file counts as missing."""
+    try:
+        return load(*arguments)
+    except Exception:  # unpickling a damaged file can raise anything
+        return None
 
 
 def _save(save: Callable[..., Any], *arguments: Any) -> None:

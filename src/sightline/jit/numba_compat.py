@@ -11,14 +11,15 @@ import gc
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import llvmlite.ir as _llvm  # type: ignore[import-untyped]
 import numba
 import numba.types
 import numpy as np
 from numba import _dispatcher
-from numba.core import caching, codegen, compiler
+from numba.core import caching, codegen, compiler, registry
 from numba.core import cgutils as _numba_cgutils
 from numba.extending import NativeValue, overload, register_model, unbox
 from numba.np.random.generator_core import NumPyRandomGeneratorTypeModel
@@ -29,6 +30,7 @@ _GeneratorBase: Any = numba.types.NumPyRandomGeneratorType
 _value: Any = NativeValue
 _unbox: Any = unbox
 _config: Any = numba.config
+VERSION: str = numba.__version__
 _typeof: Any = numba.typeof
 _unliteral: Any = numba.types.unliteral
 
@@ -43,6 +45,10 @@ _LOCATOR: Any = (
 
 _Library: Any = codegen.JITCodeLibrary
 _Compiler: Any = compiler.Compiler
+
+
+# Place of the annotation of types in what numba serialises, after library and description.
+_TYPES = 4
 
 
 class _WithoutEnvironments:
@@ -247,7 +253,12 @@ def caching_in(directory: Path, mark: str | None = None) -> Iterator[None]:
     _config.CACHE_DIR = str(directory)
     hiding: dict[str, Any] = {"ensure_cache_path": _do_nothing}  # of inherited methods
     if mark is not None:
-        hiding |= {"get_disambiguator": lambda _: mark, "get_source_stamp": lambda _: mark}
+        hiding |= {
+            "get_disambiguator": lambda _: mark,
+            "get_source_stamp": lambda _: mark,
+            # numba's has the absolute path of the sources in it, which differs between machines
+            "get_suitable_cache_subpath": staticmethod(lambda file: Path(file).parent.name),
+        }
     for name, method in hiding.items():
         setattr(_LOCATOR, name, method)
     try:
@@ -256,6 +267,42 @@ def caching_in(directory: Path, mark: str | None = None) -> Iterator[None]:
         _config.CACHE_DIR = previous
         for name in hiding:
             delattr(_LOCATOR, name)
+
+
+class Target(NamedTuple):
+    """Processor that a kernel is compiled for, as numba names it in the index of its cache."""
+
+    triple: str
+    cpu: str
+    features: str
+
+
+def target_in_use() -> Target:
+    """Target for which this process compiles."""
+    return Target(*registry.cpu_target.target_context.codegen().magic_tuple())
+
+
+def host_features() -> set[str]:
+    """Extensions of the instruction set that this machine has, by LLVM's names."""
+    return {name for name, present in llvm.get_host_cpu_features().items() if present}
+
+
+def cache_of(function: Any, target: Target) -> Any:
+    """Make numba's cache of a function, in the directory of ``caching_in``, for another target.
+
+    Machine code of a target runs on every processor that has its features, but numba loads only
+    what was compiled for the processor at hand.
+    """
+    make: Any = caching.FunctionCache
+    cache = make(function)
+    key_of = cache._index_key
+
+    def index_key(signature: Any, generator: Any) -> Any:
+        types, _, code = key_of(signature, generator)
+        return types, tuple(target), code
+
+    cache._index_key = index_key
+    return cache
 
 
 def code_mark(function: Any) -> str:
@@ -284,9 +331,26 @@ def wrap_cache(
     if not is_kernel(kernel):  # compilation is disabled
         return
     cache = kernel._cache
+    if hasattr(cache, "_impl"):  # kernels that are not cached have none
+        cache._impl.reduce = _reduce
     inner_load, inner_save = cache.load_overload, cache.save_overload
     cache.load_overload = lambda *arguments: load(inner_load, *arguments)
     cache.save_overload = lambda *arguments: save(inner_save, *arguments)
+
+
+def _reduce(result: Any) -> tuple[Any, ...]:
+    """Serialise a kernel that no other kernel calls: its machine code, without what made it.
+
+    Numba adds the bitcode, for callers to inline, and the types of all variables, for people to
+    read.  They are three quarters of the size, and reading them takes most of the time of loading.
+    Of the bitcode only the names of the functions that Python calls are needed.
+    """
+    (name, kind, (machine_code, _)), description, *rest = result._reduce()
+    called = description.llvm_func_name, description.llvm_cpython_wrapper_name
+    stubs = "".join(f'define void @"{one}"() {{ ret void }}\n' for one in called)
+    rest[_TYPES] = ""
+    library = name, kind, (machine_code, llvm.parse_assembly(stubs).as_bitcode())
+    return (library, description, *rest)
 
 
 # --- random generators ---------------------------------------------------------------------------
