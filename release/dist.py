@@ -28,16 +28,17 @@ import urllib.request
 import venv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sightline.version import __version__
 
 ROOT = Path(__file__).parents[1]
 
 
-def run(*command: object, **options: object) -> None:
+def run(*command: object, **options: Any) -> None:
     """Run a command and print how long it took."""
     began = time.perf_counter()
-    subprocess.run([str(one) for one in command], check=True, **options)  # type: ignore[call-overload]
+    subprocess.run([str(one) for one in command], check=True, **options)
     print(f"{time.perf_counter() - began:7.1f} s  {' '.join(str(one) for one in command[-4:])}")
 
 
@@ -66,10 +67,12 @@ def try_wheels(wheels: Sequence[Path]) -> None:
         python, command = bin_ / "python", bin_ / "sightline"
         pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         # Wheels of this project come from this build, everything else from the registry.
-        named = [f"sightline[service] @ {one.as_uri()}" if "kernels" not in one.name else str(one)
-                 for one in wheels]  # fmt: skip
+        named = [
+            str(one) if "kernels" in one.name else f"sightline[service] @ {one.as_uri()}"
+            for one in wheels
+        ]
         run(*pip, "-c", ROOT / "constraints.txt", *named, cwd=home)
-        away = {
+        away: dict[str, Any] = {
             "cwd": home,
             "env": {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             | {"NUMBA_CACHE_DIR": str(home / "cache"), "MPLBACKEND": "agg"},
@@ -85,13 +88,13 @@ def try_wheels(wheels: Sequence[Path]) -> None:
         print(f"{compiled} kernels were compiled meanwhile")
 
 
-def _try_service(command: Path, home: Path, environment: object) -> None:
+def _try_service(command: Path, home: Path, environment: dict[str, str]) -> None:
     port = "8317"
     address = f"http://127.0.0.1:{port}/v1/health"
     service = subprocess.Popen(
         [command, "serve", "--database", "sqlite:///service.db", "--port", port],
         cwd=home,
-        env=environment,  # type: ignore[arg-type]
+        env=environment,
     )
     try:
         began = time.perf_counter()
