@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 import sightline as sl
 from sightline.cli import app
-from sightline.experiments.compilation import default_policies
+from sightline.experiments.compilation import SETTINGS, default_policies
+from tests.marks import without_compilation
 
 runner = CliRunner()
 
@@ -34,7 +35,7 @@ print([sum(misses.values()) for misses in missed])
 
 
 def in_new_process(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "SIGHTLINE_KERNELS": ""}
     return subprocess.run(
         [sys.executable, *arguments], env=environment, capture_output=True, text=True
     )
@@ -48,6 +49,14 @@ def test_simulations_and_sessions_find_their_kernels(tmp_path: Path) -> None:
     assert f"kernels are in {tmp_path / 'sightline'}" in done.stdout
     used = in_new_process(tmp_path, "-c", USE)
     assert used.stdout.strip() == "[0, 0, 0, 0]", used.stderr
+    listed = in_new_process(tmp_path, "-m", "sightline", "compile", "--list", "lin-ucb")
+    assert f"cache: {tmp_path / 'sightline' / 'kernels'}\npackage: " in listed.stdout
+    found = re.findall(r"^lin-ucb, (.+): (\w+)$", listed.stdout, re.MULTILINE)
+    assert [name for name, _ in found] == [one.name for one in SETTINGS if one.takes(sl.LinUCB())]
+    assert {where for _, where in found} == {"cache"}
+    nowhere = in_new_process(tmp_path / "empty", "-m", "sightline", "compile", "--list", "lin-ucb")
+    assert set(re.findall(r"^lin-ucb, .+: (\w+)$", nowhere.stdout, re.MULTILINE)) == {"missing"}
+    assert not list((tmp_path / "empty").rglob("*.nbc"))
 
 
 @pytest.mark.slow
@@ -58,6 +67,17 @@ def test_a_cache_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
     assert done.stderr.startswith(f"the kernel cache {tmp_path / 'file'}")
     assert "cannot be written" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@without_compilation
+def test_every_setting_runs_with_every_policy_that_takes_it() -> None:
+    taken: set[str] = set()
+    for policy in default_policies().values():
+        for setting in SETTINGS:
+            if setting.takes(policy):
+                setting.run(policy)
+                taken.add(setting.name)
+    assert taken == {setting.name for setting in SETTINGS}
 
 
 def test_a_policy_that_does_not_exist() -> None:
