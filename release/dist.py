@@ -7,7 +7,8 @@
 2. Source distribution and wheel are built, and the wheel of kernels (:mod:`release.kernels`).
 3. ``twine check --strict`` reads their metadata.
 4. The wheels are installed into a new environment, without the checkout.  There the examples of the
-   README run, ``sightline reproduce figure2`` draws, and ``sightline serve`` answers.
+   README run, ``sightline reproduce figure2`` draws, and ``sightline serve`` answers.  With kernels of
+   all policies, nothing is compiled meanwhile, and ``sightline compile --list`` misses none.
 5. Checksums of all files are written to ``SHA256SUMS``.
 
 Nothing is uploaded.  ``--policies`` builds kernels of some policies only, for a trial.
@@ -58,8 +59,11 @@ def examples() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def try_wheels(wheels: Sequence[Path]) -> None:
-    """Install wheels into a new environment and use them, away from the checkout."""
+def try_wheels(wheels: Sequence[Path], *, complete: bool) -> None:
+    """Install wheels into a new environment and use them, away from the checkout.
+
+    With ``complete`` kernels nothing may be compiled.
+    """
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         venv.create(home / "venv", with_pip=True)
@@ -86,6 +90,13 @@ def try_wheels(wheels: Sequence[Path]) -> None:
         _try_service(command, home, away["env"])
         compiled = len(list((home / "cache").rglob("*.nbc")))
         print(f"{compiled} kernels were compiled meanwhile")
+        if complete:
+            listed = subprocess.run(
+                [command, "compile", "--list"], check=True, capture_output=True, text=True, **away
+            ).stdout
+            missing = re.findall(r"^.*: missing$", listed, re.MULTILINE)
+            if compiled or missing:
+                raise SystemExit("\n".join([f"{compiled} kernels were compiled", *missing]))
 
 
 def _try_service(command: Path, home: Path, environment: dict[str, str]) -> None:
@@ -127,7 +138,8 @@ def main() -> None:
         run(sys.executable, "-m", "release.kernels", "--out", out, *given.policies, cwd=ROOT)
     built = sorted(out.iterdir())
     run(sys.executable, "-m", "twine", "check", "--strict", *built)
-    try_wheels([path for path in built if path.suffix == ".whl"])
+    complete = not given.without_kernels and not given.policies
+    try_wheels([path for path in built if path.suffix == ".whl"], complete=complete)
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in built]
     (out / "SHA256SUMS").write_text("".join(sums))
     for path in built:
