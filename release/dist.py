@@ -7,8 +7,8 @@
 2. Source distribution and wheel are built, and the wheel of kernels (:mod:`release.kernels`).
 3. ``twine check --strict`` reads their metadata.
 4. The wheels are installed into a new environment, without the checkout.  There the examples of the
-   README run, ``sightline reproduce figure2`` draws, and ``sightline serve`` answers.  With kernels of
-   all policies, nothing is compiled meanwhile, and ``sightline compile --list`` misses none.
+   README run, ``sightline reproduce figure2`` draws, and ``sightline serve`` answers.  With kernels
+   of all policies, nothing is compiled meanwhile, and ``sightline compile --list`` misses none.
 5. Checksums of all files are written to ``SHA256SUMS``.
 
 Nothing is uploaded.  ``--policies`` builds kernels of some policies only, for a trial.
