@@ -24,8 +24,8 @@ from sightline.simulation import loop
 from sightline.sessions import kernels as steps
 from sightline.policies import base
 problem = sl.problems.unit_sphere(k=4, d=3, seed=1)
-sl.simulate(problem, sl.LinUCB(), 100)
-session = sl.Session(problem.actions, sl.LinUCB())
+sl.simulate(problem, sl.PEGE(), 100)
+session = sl.Session(problem.actions, sl.PEGE(), 1.0)
 session.tell(session.ask().id, 1.0)
 session.status()
 kernels = [loop._CACHED, steps.answer, steps.record_reward, base._inspect_plainly]
@@ -43,26 +43,26 @@ def in_new_process(cache: Path, *arguments: str) -> subprocess.CompletedProcess[
 
 @pytest.mark.slow
 def test_simulations_and_sessions_find_their_kernels(tmp_path: Path) -> None:
-    done = in_new_process(tmp_path, "-m", "sightline", "compile", "lin-ucb")
+    done = in_new_process(tmp_path, "-m", "sightline", "compile", "pege")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^lin-ucb: \d+\.\d s$", done.stdout, re.MULTILINE)
+    assert re.search(r"^pege: \d+\.\d s$", done.stdout, re.MULTILINE)
     assert f"kernels are in {tmp_path / 'sightline'}" in done.stdout
     used = in_new_process(tmp_path, "-c", USE)
     assert used.stdout.strip() == "[0, 0, 0, 0]", used.stderr
-    listed = in_new_process(tmp_path, "-m", "sightline", "compile", "--list", "lin-ucb")
+    listed = in_new_process(tmp_path, "-m", "sightline", "compile", "--list", "pege")
     assert f"cache: {tmp_path / 'sightline' / 'kernels'}\npackage: " in listed.stdout
-    found = re.findall(r"^lin-ucb, (.+): (\w+)$", listed.stdout, re.MULTILINE)
-    assert [name for name, _ in found] == [one.name for one in SETTINGS if one.takes(sl.LinUCB())]
+    found = re.findall(r"^pege, (.+): (\w+)$", listed.stdout, re.MULTILINE)
+    assert [name for name, _ in found] == [one.name for one in SETTINGS if one.takes(sl.PEGE())]
     assert {where for _, where in found} == {"cache"}
-    nowhere = in_new_process(tmp_path / "empty", "-m", "sightline", "compile", "--list", "lin-ucb")
-    assert set(re.findall(r"^lin-ucb, .+: (\w+)$", nowhere.stdout, re.MULTILINE)) == {"missing"}
+    nowhere = in_new_process(tmp_path / "empty", "-m", "sightline", "compile", "--list", "pege")
+    assert set(re.findall(r"^pege, .+: (\w+)$", nowhere.stdout, re.MULTILINE)) == {"missing"}
     assert not list((tmp_path / "empty").rglob("*.nbc"))
 
 
 @pytest.mark.slow
 def test_a_cache_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    done = in_new_process(tmp_path / "file", "-m", "sightline", "compile", "lin-ucb")
+    done = in_new_process(tmp_path / "file", "-m", "sightline", "compile", "pege")
     assert done.returncode == 1
     assert done.stderr.startswith(f"the kernel cache {tmp_path / 'file'}")
     assert "cannot be written" in done.stderr

@@ -93,7 +93,7 @@ def test_nothing_is_wider_than_the_screen(tmp_path: Path, chromium: Browser, wid
         page.get_by_text("New experiment").click()
         for kind, shown in {
             "Combinations of factors": "Factors, one per line",
-            "Options of several contexts": "Context and option in each line",
+            "Options of several contexts": "Context and option, one pair per line",
             "Which of two is better?": "Options, one per line",
         }.items():
             page.get_by_label(kind).check()

@@ -159,7 +159,7 @@ def test_hostile_addresses_and_headers(service: Service) -> None:
         assert service("POST", path).status == 404
     for key in ("", "x" * 300, "é"):
         assert service("POST", f"{PAGE}/decisions", {}, key).status == 422
-    for query in ("after=x", "after=-1", "most=0", "after=" + "9" * 40):
+    for query in ("after=x", "after=-1", "limit=0", "after=" + "9" * 40):
         assert service("GET", f"{PAGE}/events?{query}").status == 422
     assert service("GET", f"{PAGE}/effects?delta=nan").status == 422
     assert service("DELETE", PAGE).status == 405
