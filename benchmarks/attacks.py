@@ -656,7 +656,7 @@ class Generator:
             method = "POST" if path.endswith("decisions") else "PUT"
             operation = self._operation(method, path)
         elif draw < 0.5:
-            path = f"/v1/decisions/{{decision}}/{choose.choice(['reward', 'reward', 'missing'])}"
+            path = f"/v1/decisions/{{decision}}/{choose.choice(['reward', 'reward', 'give-up'])}"
             method, operation = "PUT", self._operation("PUT", path)
         else:
             method, path, operation = choose.choice(self._operations)

@@ -27,7 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from sightline.jit.numba_compat import target_in_use
+from sightline.jit.numba_compat import processor_in_use
 from sightline.version import __version__
 
 __all__ = ["TARGETS", "build_wheel", "collect"]
@@ -118,7 +118,7 @@ def collect(family: Family, cache: Path, package: Path) -> dict[str, str]:
             shutil.rmtree(folder)
     return {
         "directory": family.name,
-        "triple": target_in_use().triple,
+        "triple": processor_in_use().triple,
         "cpu": family.cpu,
         "features": family.features,
     }

@@ -13,7 +13,7 @@ import pytest
 from release.kernels import Family, families, write_package
 
 from sightline.jit import shipped
-from sightline.jit.numba_compat import VERSION, Target
+from sightline.jit.numba_compat import VERSION, Processor
 from sightline.version import __version__
 
 USE = """
@@ -89,7 +89,7 @@ def chosen(
     (root / "kernels.json").write_text(json.dumps(manifest | changes))
     monkeypatch.setattr(shipped, "is_disabled", lambda: False)
     monkeypatch.setattr(shipped, "host_features", lambda: features)
-    monkeypatch.setattr(shipped, "target_in_use", lambda: Target("t", "here", "+a"))
+    monkeypatch.setattr(shipped, "processor_in_use", lambda: Processor("t", "here", "+a"))
     monkeypatch.setenv("SIGHTLINE_KERNELS", str(root))
     shipped.shipped_kernels.cache_clear()
     try:
@@ -102,7 +102,7 @@ def test_the_first_target_whose_features_are_present_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = chosen(tmp_path, monkeypatch, {"a", "b"}).found
-    assert found == shipped.Shipped(tmp_path / "wide", Target("t", "new", "+a,+b,-c"))
+    assert found == shipped.Shipped(tmp_path / "wide", Processor("t", "new", "+a,+b,-c"))
     narrow = chosen(tmp_path, monkeypatch, {"a"}).found
     assert narrow is not None
     assert narrow.directory == tmp_path / "narrow"

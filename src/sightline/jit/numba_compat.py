@@ -269,7 +269,7 @@ def caching_in(directory: Path, mark: str | None = None) -> Iterator[None]:
             delattr(_LOCATOR, name)
 
 
-class Target(NamedTuple):
+class Processor(NamedTuple):
     """Processor that a kernel is compiled for, as numba names it in the index of its cache."""
 
     triple: str
@@ -277,9 +277,9 @@ class Target(NamedTuple):
     features: str
 
 
-def target_in_use() -> Target:
-    """Target for which this process compiles."""
-    return Target(*registry.cpu_target.target_context.codegen().magic_tuple())
+def processor_in_use() -> Processor:
+    """Processor for which this process compiles."""
+    return Processor(*registry.cpu_target.target_context.codegen().magic_tuple())
 
 
 def host_features() -> set[str]:
@@ -287,7 +287,7 @@ def host_features() -> set[str]:
     return {name for name, present in llvm.get_host_cpu_features().items() if present}
 
 
-def cache_of(function: Any, target: Target) -> Any:
+def cache_of(function: Any, target: Processor) -> Any:
     """Make numba's cache of a function, in the directory of ``caching_in``, for another target.
 
     Machine code of a target runs on every processor that has its features, but numba loads only

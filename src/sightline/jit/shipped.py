@@ -28,7 +28,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sightline.jit.numba_compat import VERSION, Target, host_features, is_disabled, target_in_use
+from sightline.jit.numba_compat import (
+    VERSION,
+    Processor,
+    host_features,
+    is_disabled,
+    processor_in_use,
+)
 from sightline.version import __version__
 
 __all__ = ["Shipped", "ShippedKernels", "danger_in", "shipped_kernels"]
@@ -41,7 +47,7 @@ class Shipped(NamedTuple):
     """Directory of the kernels for one target."""
 
     directory: Path
-    target: Target
+    target: Processor
 
 
 class ShippedKernels(NamedTuple):
@@ -88,9 +94,9 @@ def _chosen(root: Path, manifest: dict[str, Any]) -> ShippedKernels:
         if manifest[name] != here:
             made = f"{root} was made for {name} {manifest[name]}, and this is {here}"
             return ShippedKernels(None, made)
-    triple, present = target_in_use().triple, host_features()
+    triple, present = processor_in_use().triple, host_features()
     for entry in manifest["targets"]:
-        target = Target(entry["triple"], entry["cpu"], entry["features"])
+        target = Processor(entry["triple"], entry["cpu"], entry["features"])
         needed = {one[1:] for one in target.features.split(",") if one.startswith("+")}
         if target.triple == triple and needed <= present:
             return ShippedKernels(Shipped(root / Path(entry["directory"]).name, target))
