@@ -24,6 +24,7 @@ import json
 import os
 import stat
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,9 +69,9 @@ def shipped_kernels() -> ShippedKernels:
     # what the owner of this package's sources can write, this process runs anyway
     danger = danger_in(root, owners=(os.stat(__file__).st_uid,))
     if danger is not None:
-        return ShippedKernels(
-            None, f"{root} is not used, since others could put code there ({danger})"
-        )
+        reason = f"the kernels in {root} are not used, since others could put code there ({danger})"
+        warnings.warn(reason, RuntimeWarning, stacklevel=2)
+        return ShippedKernels(None, reason)
     try:
         manifest = json.loads((root / "kernels.json").read_text())
         return _chosen(root, manifest)
