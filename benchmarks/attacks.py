@@ -401,7 +401,7 @@ def large(i: int) -> Any:
         {"options": {n: [float(n), 1.0] for n in names(9_900)}, "policy": "LinUCB"},
         {"factors": {n: names(10) for n in names(4)}, "policy": "LinUCB", "noise_std": 1.0},
         {"duel": names(60)},
-        {"stream": {"features": names(100), "most": 1000}, "noise_std": 1.0},
+        {"stream": {"features": names(100), "max_arms": 1000}, "noise_std": 1.0},
         {"contexts": {n: names(10) for n in names(20)}, "noise_std": 1.0},
     )[i % 6]
 
@@ -622,7 +622,7 @@ _SEEDS: tuple[dict[str, Any], ...] = (
     {"contexts": {"x": {"a": [1.0, 0.0], "b": [0.0, 1.0]}, "y": {"a": [1.0, 1.0]}}},
     {"duel": ["a", "b", "c"]},
     {"duel": {"a": [1.0, 0.0], "b": [0.0, 1.0]}, "noise_std": 0.5},
-    {"stream": {"features": ["x", "y"], "most": 5}, "noise_std": 1.0},
+    {"stream": {"features": ["x", "y"], "max_arms": 5}, "noise_std": 1.0},
     {**SMALL, "reward_deadline": 0.01, "on_timeout": 0.0},
     {**SMALL, "reward_deadline": "3 rounds", "early_rewards": True},
     {**SMALL, "noise_std": [0.5, 2.0]},

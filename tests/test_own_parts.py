@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import sightline as sl
 from sightline.core.clock import Clock
+from sightline.core.gains import WidthGain
 from sightline.problems.streams import StreamBandit, draw_arms
 from sightline.simulation.simulate import is_interpreted
 
@@ -331,3 +332,8 @@ def test_what_is_no_reward_is_refused(prefix: str) -> None:
 def test_unregistered_names(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_functions_of_a_class_of_the_library_stay_its_own() -> None:
+    with pytest.raises(ValueError, match="keeps its functions: register a class of your own"):
+        sl.extend.register_information("own widths", WidthGain(0))(lambda rule, round_, gains: None)

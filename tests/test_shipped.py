@@ -88,8 +88,8 @@ def chosen(
     root.mkdir(mode=0o700, exist_ok=True)
     (root / "kernels.json").write_text(json.dumps(manifest | changes))
     monkeypatch.setattr(shipped, "is_disabled", lambda: False)
-    monkeypatch.setattr(shipped, "host_features", lambda: features)
-    monkeypatch.setattr(shipped, "processor_in_use", lambda: Processor("t", "here", "+a"))
+    here = Processor("t", "here", ",".join(f"+{one}" for one in sorted(features)) + ",-z")
+    monkeypatch.setattr(shipped, "processor_in_use", lambda: here)
     monkeypatch.setenv("SIGHTLINE_KERNELS", str(root))
     shipped.shipped_kernels.cache_clear()
     try:
@@ -121,18 +121,42 @@ def test_the_first_target_whose_features_are_present_is_used(
 def test_kernels_that_cannot_be_used_have_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], reason: str
 ) -> None:
-    found, said = chosen(tmp_path, monkeypatch, set(), **changes)
-    assert found is None
-    assert reason in said
+    found = chosen(tmp_path, monkeypatch, set(), **changes)
+    assert found.found is None
+    assert reason in found.reason
 
 
 def test_a_directory_of_a_manifest_cannot_lead_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outside = [{"directory": "../../elsewhere", "triple": "t", "cpu": "x", "features": ""}]
-    found = chosen(tmp_path, monkeypatch, set(), targets=outside).found
-    assert found is not None
-    assert found.directory == tmp_path / "elsewhere"
+    for name in ("../../elsewhere", "..", "", "/tmp"):
+        outside = [{"directory": name, "triple": "t", "cpu": "x", "features": ""}]
+        found = chosen(tmp_path, monkeypatch, set(), targets=outside)
+        assert found.found is None
+        assert "directory must be a name" in found.reason
+
+
+def test_a_triple_may_have_the_version_of_its_system() -> None:
+    assert shipped._system("arm64-apple-darwin23.4.0") == shipped._system("arm64-apple-darwin24")
+    assert shipped._system("x86_64-unknown-linux-gnu") == "x86_64-unknown-linux-gnu"
+
+
+def test_links_and_parents_that_others_can_write_are_dangerous(tmp_path: Path) -> None:
+    root = tmp_path / "open" / "kernels"
+    root.mkdir(parents=True, mode=0o700)
+    assert shipped.danger_in(root, root.parents) is None
+    (tmp_path / "open").chmod(0o777)
+    assert shipped.danger_in(root, root.parents) == f"others may write to {tmp_path / 'open'}"
+    (tmp_path / "open").chmod(0o700)
+    (root / "target").symlink_to(tmp_path)
+    assert shipped.danger_in(root, root.parents) == f"{root / 'target'} is a link"
+
+
+def test_a_group_that_can_write_the_sources_can_write_kernels(tmp_path: Path) -> None:
+    tmp_path.chmod(0o770)
+    gid = tmp_path.stat().st_gid
+    assert shipped.danger_in(tmp_path) == f"others may write to {tmp_path}"
+    assert shipped.danger_in(tmp_path, groups=(gid,)) is None
 
 
 @pytest.mark.parametrize("place", [".", "kernels.json"])
@@ -143,10 +167,14 @@ def test_kernels_that_others_can_write_are_refused(
     assert chosen(root, monkeypatch, {"a"}).found is not None
     root.chmod(0o755)
     (root / place).chmod(0o777)
+    found = chosen(root, monkeypatch, {"a"})
+    assert found.found is None
+    assert found.refused
+    assert f"others may write to {root / place}" in found.reason.replace("/.", "")
+    monkeypatch.setattr(shipped, "shipped_kernels", lambda: found)
     with pytest.warns(RuntimeWarning, match="others could put code there"):
-        found, said = chosen(root, monkeypatch, {"a"})
-    assert found is None
-    assert f"others may write to {root / place}" in said.replace("/.", "")
+        shipped.warn_of_refusal()
+    shipped.warn_of_refusal()  # once per process
 
 
 def test_without_the_package_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ class HorizonBound(Certified):
 
 
 def bound_at(bound: LowerBound, horizon: int) -> HorizonBound:
-    """Compute V(n); :meth:`sightline.LowerBound.at`."""
+    """Compute V(n); :meth:`sightline.types.LowerBound.at`."""
     n = integer("horizon", horizon, at_least=2)
     if bound.parameter_set is not None:
         raise ValueError("a bound at a horizon is for all of R^d, this one has a parameter_set")

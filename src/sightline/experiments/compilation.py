@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.experiments.executors import cores
 from sightline.jit import ORIGINS, NotKeptError, native, only_kept
-from sightline.policies.base import Policy, Supports
+from sightline.policies.base import Policy, Supports, started
 from sightline.policies.catalogue import POLICIES
 from sightline.problems import (
     LinearBandit,
@@ -89,8 +89,16 @@ def _simulated(
     return Setting(
         f"simulate {name}",
         lambda policy: takes(policy.supports),
-        lambda policy: simulate(problem(), policy, 1),
+        lambda policy: _simulate(problem(), policy),
     )
+
+
+def _simulate(problem: Problem, policy: Policy) -> None:
+    try:
+        started(policy, problem.model)
+    except ValueError:  # refused for a reason that ``supports`` does not state
+        return
+    simulate(problem, policy, 1)
 
 
 def _live(
@@ -211,19 +219,6 @@ def find_origins(policies: Mapping[str, Policy]) -> Iterator[tuple[str, dict[str
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(cores(), context, max_tasks_per_child=1) as pool:
         yield from zip(policies, pool.map(origins, policies.values()), strict=True)
-
-
-def exercise(policy: Policy, setting: Setting | None = None) -> None:
-    """Call every kernel of a policy once, in one setting or in all that it takes.
-
-    Settings that the policy refuses for a reason that :class:`Supports` does not say are skipped.
-    """
-    for one in SETTINGS if setting is None else (setting,):
-        if one.takes(policy):
-            try:
-                one.run(policy)
-            except ValueError:
-                continue
 
 
 def default_policies() -> dict[str, Policy]:

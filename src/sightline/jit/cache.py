@@ -50,7 +50,7 @@ from sightline.jit.numba_compat import (
     numba_type,
     wrap_cache,
 )
-from sightline.jit.shipped import danger_in, shipped_kernels
+from sightline.jit.shipped import danger_in, shipped_kernels, warn_of_refusal
 from sightline.signals import call_uninterrupted
 from sightline.sources import hash_of, modules_behind, modules_importing
 
@@ -121,7 +121,15 @@ def is_internal(module: str) -> bool:
 
 
 def note_registration(function: str, cls: str, implementation: str) -> None:
-    """Record the modules of a registration."""
+    """Record the modules of a registration.
+
+    A cached kernel is known by the modules of the library that it depends on: with a function of
+    the user's own for a class of the library it would be found where it does not belong.
+    """
+    if is_internal(function) and is_internal(cls) and not is_internal(implementation):
+        raise ValueError(
+            f"a class of the library ({cls}) keeps its functions: register a class of your own"
+        )
     if all(map(is_internal, (function, cls, implementation))):
         _REGISTRATIONS.add((function, cls, implementation))
         _dependencies.cache_clear()
@@ -306,6 +314,7 @@ class Kernel:
         # for files outside of this package numba itself checks for changes
         mark = code_mark(function) if is_internal(function.__module__) else None
         shipped, portable = shipped_kernels().found, None
+        warn_of_refusal()
         with _DECORATING:
             with caching_in(directory, mark):
                 kernel = compile_function(

@@ -282,11 +282,6 @@ def processor_in_use() -> Processor:
     return Processor(*registry.cpu_target.target_context.codegen().magic_tuple())
 
 
-def host_features() -> set[str]:
-    """Extensions of the instruction set that this machine has, by LLVM's names."""
-    return {name for name, present in llvm.get_host_cpu_features().items() if present}
-
-
 def cache_of(function: Any, target: Processor) -> Any:
     """Make numba's cache of a function, in the directory of ``caching_in``, for another target.
 

@@ -22,6 +22,7 @@ import functools
 import importlib.util
 import json
 import os
+import re
 import stat
 import sys
 import warnings
@@ -32,7 +33,6 @@ from typing import Any, NamedTuple
 from sightline.jit.numba_compat import (
     VERSION,
     Processor,
-    host_features,
     is_disabled,
     processor_in_use,
 )
@@ -42,6 +42,14 @@ __all__ = ["Shipped", "ShippedKernels", "danger_in", "shipped_kernels"]
 
 #: Environment variable that names another directory of shipped kernels; empty: use none.
 VARIABLE = "SIGHTLINE_KERNELS"
+_WARNED: set[str] = set()
+
+
+class Trusted(NamedTuple):
+    """Users, and groups of users, who may write where kernels are loaded from."""
+
+    owners: set[int]
+    groups: set[int]
 
 
 class Shipped(NamedTuple):
@@ -56,6 +64,7 @@ class ShippedKernels(NamedTuple):
 
     found: Shipped | None
     reason: str = ""
+    refused: bool = False  # since others could put code there
 
 
 @functools.cache
@@ -63,59 +72,85 @@ def shipped_kernels() -> ShippedKernels:
     """Find the shipped kernels for this machine."""
     if is_disabled():
         return ShippedKernels(None, "NUMBA_DISABLE_JIT is set")
-    root = _root()
-    if root is None:
-        return ShippedKernels(None, "the package sightline-kernels is not installed")
-    # what the owner of this package's sources can write, this process runs anyway
-    danger = danger_in(root, owners=(os.stat(__file__).st_uid,))
-    if danger is not None:
-        reason = f"the kernels in {root} are not used, since others could put code there ({danger})"
-        warnings.warn(reason, RuntimeWarning, stacklevel=2)
-        return ShippedKernels(None, reason)
     try:
-        manifest = json.loads((root / "kernels.json").read_text())
-        return _chosen(root, manifest)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return ShippedKernels(None, f"{root / 'kernels.json'} cannot be read: {error!r}")
+        root, parents = _root()
+        if root is None:
+            return ShippedKernels(None, "the package sightline-kernels is not installed")
+        # what can be written like the sources of this package, this process runs anyway
+        sources = os.stat(__file__)
+        groups = (sources.st_gid,) if sources.st_mode & stat.S_IWGRP else ()
+        danger = danger_in(root, parents, owners=(sources.st_uid,), groups=groups)
+        if danger is not None:
+            reason = f"the kernels in {root} are not used: others could put code there ({danger})"
+            return ShippedKernels(None, reason, refused=True)
+        return _chosen(root, json.loads((root / "kernels.json").read_text()))
+    except Exception as error:  # whatever is wrong with a package, kernels can be compiled
+        return ShippedKernels(None, f"the shipped kernels cannot be read: {error!r}")
 
 
-def _root() -> Path | None:
+def warn_of_refusal() -> None:
+    """Warn, once per process, if there are shipped kernels that are not trusted."""
+    found = shipped_kernels()
+    if found.refused and found.reason not in _WARNED:
+        _WARNED.add(found.reason)
+        warnings.warn(found.reason, RuntimeWarning, stacklevel=2)
+
+
+def _root() -> tuple[Path | None, tuple[Path, ...]]:
+    """Directory of the package, and parents to examine: not of one installed beside this one."""
     named = os.environ.get(VARIABLE)
     if named is not None:
-        return Path(named).absolute() if named else None
+        root = Path(named).absolute()
+        return (root, tuple(root.parents)) if named else (None, ())
     found = importlib.util.find_spec("sightline_kernels")
     if found is None or found.origin is None:
-        return None
-    return Path(found.origin).parent
+        return None, ()
+    return Path(found.origin).parent, ()
 
 
 def _chosen(root: Path, manifest: dict[str, Any]) -> ShippedKernels:
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    for name, here in (("sightline", __version__), ("numba", VERSION), ("python", python)):
-        if manifest[name] != here:
-            made = f"{root} was made for {name} {manifest[name]}, and this is {here}"
+    for name, found in (("sightline", __version__), ("numba", VERSION), ("python", python)):
+        if manifest[name] != found:
+            made = f"{root} was made for {name} {manifest[name]}, and this is {found}"
             return ShippedKernels(None, made)
-    triple, present = processor_in_use().triple, host_features()
+    here = processor_in_use()  # with the features that the user has not turned off
+    present = _features(here)
     for entry in manifest["targets"]:
         target = Processor(entry["triple"], entry["cpu"], entry["features"])
-        needed = {one[1:] for one in target.features.split(",") if one.startswith("+")}
-        if target.triple == triple and needed <= present:
-            return ShippedKernels(Shipped(root / Path(entry["directory"]).name, target))
-    return ShippedKernels(None, f"{root} has no kernels for this processor ({triple})")
+        name = entry["directory"]
+        if name != Path(name).name or name in ("", ".."):
+            raise ValueError(f"directory must be a name, got {name!r}")
+        if _system(target.triple) == _system(here.triple) and _features(target) <= present:
+            return ShippedKernels(Shipped(root / name, target))
+    return ShippedKernels(None, f"{root} has no kernels for this processor ({here.triple})")
+
+
+def _features(processor: Processor) -> set[str]:
+    """Extensions of the instruction set, by LLVM's names."""
+    return {one[1:] for one in processor.features.split(",") if one.startswith("+")}
+
+
+def _system(triple: str) -> str:
+    """Triple without the version of the system that LLVM adds on macOS."""
+    return re.sub(r"[\d.]*$", "", triple)
 
 
 def danger_in(
-    directory: Path, parents: Iterable[Path] = (), owners: Iterable[int] = ()
+    directory: Path,
+    parents: Iterable[Path] = (),
+    owners: Iterable[int] = (),
+    groups: Iterable[int] = (),
 ) -> str | None:
     """Reason why loading kernels from a directory is unsafe; None if it is safe.
 
     Directories and files must belong to this user, to the superuser or to one of ``owners``, and no
-    other user may write there.  A parent may be writable if it has the sticky bit, with
-    which users can remove only their own files.
+    other user may write there, except for members of ``groups``.  A parent may be writable if it
+    has the sticky bit, with which users can remove only their own files.
     """
     if not hasattr(os, "getuid"):  # Windows separates the directories of users
         return None
-    trusted = {os.getuid(), 0, *owners}
+    trusted = Trusted({os.getuid(), 0, *owners}, set(groups))
     try:
         for path in parents:
             if danger := _danger_of(path, trusted, is_parent=True):
@@ -126,6 +161,8 @@ def danger_in(
         is_closed = not os.stat(directory).st_mode & (stat.S_IXGRP | stat.S_IXOTH)
         for folder, folders, files in os.walk(directory):
             for name in (*folders, *files):
+                if os.path.islink(os.path.join(folder, name)):
+                    return f"{os.path.join(folder, name)} is a link"
                 with contextlib.suppress(FileNotFoundError):  # another process is replacing it
                     if danger := _danger_of(Path(folder, name), trusted, is_closed=is_closed):
                         return danger
@@ -137,13 +174,12 @@ def danger_in(
 
 
 def _danger_of(
-    path: Path, trusted: set[int], *, is_parent: bool = False, is_closed: bool = False
+    path: Path, trusted: Trusted, *, is_parent: bool = False, is_closed: bool = False
 ) -> str | None:
     found = os.stat(path)
-    if found.st_uid not in trusted:
+    if found.st_uid not in trusted.owners:
         return f"{path} belongs to another user"
     if is_closed or (is_parent and found.st_mode & stat.S_ISVTX):
         return None
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"others may write to {path}"
-    return None
+    others = stat.S_IWOTH if found.st_gid in trusted.groups else stat.S_IWOTH | stat.S_IWGRP
+    return f"others may write to {path}" if found.st_mode & others else None
