@@ -141,17 +141,23 @@ def _writable_cache() -> Path:
 def _compile(policies: Mapping[str, Policy]) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from sightline.experiments.compilation import Job, compile_in_processes, compile_natively
+    from sightline.experiments.compilation import (
+        Job,
+        compile_bounds,
+        compile_in_processes,
+        compile_natively,
+    )
 
     columns = (TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True) as progress:
-        bar = progress.add_task("", total=len(policies))
+        bar = progress.add_task("", total=len(policies) + 1)
 
         def report(name: str, seconds: float) -> None:
             progress.console.print(f"{name}: {seconds:.1f} s", markup=False, soft_wrap=True)
             progress.advance(bar)
 
-        jobs = [Job(name, compile_natively, (policy,)) for name, policy in policies.items()]
+        jobs = [Job("lower bounds", compile_bounds, ())]
+        jobs += [Job(name, compile_natively, (policy,)) for name, policy in policies.items()]
         compile_in_processes(jobs, report)
 
 

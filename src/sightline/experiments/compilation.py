@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from sightline.bounds.asymptotic import lower_bound
 from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.experiments.executors import cores
 from sightline.jit import ORIGINS, NotKeptError, native, only_kept
 from sightline.policies.base import Policy, Supports, started
 from sightline.policies.catalogue import POLICIES
+from sightline.policies.ids import IDS
 from sightline.problems import (
     LinearBandit,
     contextual_simple,
@@ -32,7 +35,9 @@ from sightline.problems import (
 from sightline.problems.base import Problem
 from sightline.sessions.designs import contexts, duel, stream
 from sightline.sessions.session import Session
+from sightline.simulation.loop import walk
 from sightline.simulation.simulate import simulate
+from sightline.simulation.trace import information_gains
 
 _HORIZON = 1000  # of policies that have to be told one; kernels are the same for all
 
@@ -101,6 +106,13 @@ def _simulate(problem: Problem, policy: Policy) -> None:
     simulate(problem, policy, 1)
 
 
+def _watch(policy: Policy) -> None:
+    problem = end_of_optimism()
+    for _ in itertools.islice(walk(problem, started(policy, problem.model), 0), 2):
+        pass
+    information_gains(problem, ["halfspace"], 2, driver=cast(IDS, policy))
+
+
 def _live(
     name: str,
     session: Callable[[Policy], Session],
@@ -150,6 +162,7 @@ SETTINGS = (
     _simulated("a game", dueling, lambda s: s.games),
     _simulated("a game with several outcomes", semi_bandit, lambda s: s.games),
     _simulated("a stream", sphere_stream, lambda s: s.streams),
+    Setting("rounds one by one", lambda policy: isinstance(policy, IDS), _watch),
     _live("learned units", lambda p: Session(_NAMED, p), lambda s: s.unknown_noise, masks=True),
     _live("known noise", lambda p: Session(_NAMED, p, 0.5), lambda _: True, masks=True),
     _live(
@@ -195,20 +208,30 @@ def compile_natively(policy: Policy) -> None:
                 setting.run(policy)
 
 
+def compile_bounds() -> None:
+    """Compile what lower bounds need."""
+    with native():
+        for problem in (end_of_optimism(), contextual_simple(), dueling(), _bandit(Bernoulli())):
+            lower_bound(problem)
+        lower_bound(contextual_simple()).at(1000)
+
+
 def origins(policy: Policy) -> dict[str, str]:
     """Where the kernels of a policy are found, by setting; to be called in a new process.
 
-    ``"cache"``: all that the settings before do not need are in the user's cache; ``"package"``:
-    some of them come from the package of shipped kernels; ``"missing"``: some would be compiled.
+    ``"cache"``: all in the user's cache; ``"package"``: some come from the package of shipped
+    kernels; ``"missing"``: some would be compiled.  Those that earlier settings have loaded do not
+    count.
     """
     found = {}
     for setting in SETTINGS:
         if setting.takes(policy):
-            before = ORIGINS["package"]
+            before = ORIGINS.copy()
             try:
                 with only_kept(strict=True):
                     setting.run(policy)
-                found[setting.name] = "package" if ORIGINS["package"] > before else "cache"
+                loaded = ORIGINS - before or ORIGINS  # none, if earlier settings need the same
+                found[setting.name] = "package" if loaded["package"] else "cache"
             except NotKeptError:
                 found[setting.name] = "missing"
     return found
