@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,18 @@ def test_nothing_is_learned_from_what_was_never_used(service: Service) -> None:
         if one["kind"] != "asked" and one.get("decision")
     }
     assert (closed[used], closed[unused], closed[later]) == ("expired", "given up", "expired")
+
+
+def test_a_decision_whose_window_ends_with_its_activation_is_closed(tmp_path: Path) -> None:
+    spec = {**SPECIFICATION, "reward_deadline": 0.2, "early_rewards": False}
+    with running(f"sqlite:///{tmp_path}/x.db", sweep=0.0) as service:
+        assert service("PUT", PAGE, spec).status == 201
+        made = service("POST", f"{PAGE}/decisions", {"activate": False}).body["id"]
+        time.sleep(0.3)
+        for _ in range(2):
+            assert service("PUT", f"/v1/decisions/{made}/activation").status == 410
+        status = service("GET", f"{PAGE}/status").body
+        assert (status["given_up"], status["inactive"]) == (1, 0)
 
 
 def test_a_reward_that_cannot_be_learned_from_ends_with_its_window(

@@ -441,12 +441,13 @@ class ExperimentWriter:
     def activate(self, decision: str) -> dict[str, Any]:
         """Record that a decision is used; a reward implies it."""
         self.session.expire()
-        if decision in self.session.lifecycle.inactive:
-            self.log.record("activated", self.now(), decision=decision)
+        # the lifecycle follows at the end of a request: a window that ends now is not known there
         closing = self.session.closing(decision)
         if closing is not None and closing.ending != "told":
             when = responses.timestamp(closing.when)
             raise ApiError(410, "closed-decision", f"decision {decision} ended at {when}")
+        if decision in self.session.lifecycle.inactive:
+            self.log.record("activated", self.now(), decision=decision)
         return {"id": decision, "experiment": self.id, "activated": True}
 
     def expire(self) -> dict[str, Any]:
