@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-import sightline as sl
-from sightline import extend
+from sightline import extend, problems, simulate
 
 
 class GreedyState(NamedTuple):
@@ -54,7 +53,7 @@ def update(state: GreedyState, clock: extend.Clock, arm: int, reward: float) -> 
 for kind, decorate in ((GreedyState, lambda function: function), (FastState, numba.njit)):
     extend.register_policy(kind, choose=decorate(choose), update=decorate(update))
 
-for problem in (sl.problems.unit_sphere(seed=3), sl.problems.contextual_simple()):
+for problem in (problems.unit_sphere(seed=3), problems.contextual_simple()):
     for fast in (False, True):
-        run = sl.simulate(problem, EpsilonGreedy(fast=fast), horizon=5_000)
+        run = simulate(problem, EpsilonGreedy(fast=fast), horizon=5_000)
         print(f"{problem.name}, compiled: {fast}, regret {run.regret[-1]:.1f}")

@@ -3,7 +3,7 @@
     python -m release.kernels --out dist [--targets x86-64-v3 x86-64] [POLICY ...]
 
 For every target a process compiles all policies in all settings (``sightline compile``), with numba
-told to generate code for that family of processors instead of the one at hand.  The caches of
+told to generate code for that family of processors instead of this one.  The caches of
 these processes become directories of the package, beside ``kernels.json``
 (:mod:`sightline.jit.shipped`).  The wheel requires exactly the versions it was made with, because a
 kernel is of no use to others.

@@ -286,7 +286,7 @@ def cache_of(function: Any, target: Processor) -> Any:
     """Make numba's cache of a function, in the directory of ``caching_in``, for another target.
 
     Machine code of a target runs on every processor that has its features, but numba loads only
-    what was compiled for the processor at hand.
+    what was compiled for this processor.
     """
     make: Any = caching.FunctionCache
     cache = make(function)
