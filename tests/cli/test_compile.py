@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,20 @@ session.status()
 kernels = [loop._CACHED, steps.answer, steps.record_reward, base._inspect_plainly]
 missed = [one.stats.cache_misses for kernel in kernels for one in kernel.outers.values()]
 print([sum(misses.values()) for misses in missed])
+"""
+
+
+WAIT = """
+import multiprocessing, threading, time
+from sightline.experiments.compilation import Job, compile_in_processes
+def tell():
+    while not multiprocessing.active_children():
+        time.sleep(0.01)
+    time.sleep(1.0)  # for their start
+    print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+if __name__ == "__main__":
+    threading.Thread(target=tell, daemon=True).start()
+    compile_in_processes([Job("wait", time.sleep, (60.0,))] * 2)
 """
 
 
@@ -67,6 +83,25 @@ def test_a_cache_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
     assert done.stderr.startswith(f"the kernel cache {tmp_path / 'file'}")
     assert "cannot be written" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@without_compilation
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_a_compilation_that_is_killed(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
+    script = tmp_path / "wait.py"
+    script.write_text(WAIT)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        workers = [int(pid) for pid in parent.stdout.readline().split()]
+        parent.send_signal(ending)
+    assert workers
+    deadline = time.monotonic() + 10.0
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline, "a worker outlives the command"
+        time.sleep(0.05)
 
 
 @without_compilation

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import itertools
 import multiprocessing
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson
-from sightline.experiments.executors import cores
+from sightline.experiments.executors import cores, follow_parent
 from sightline.jit import ORIGINS, NotKeptError, native, only_kept
 from sightline.policies.base import Policy, Supports, started
 from sightline.policies.catalogue import POLICIES
@@ -60,8 +59,7 @@ def compile_in_processes(
     """
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a forked process inherits locks of threads
-    ignore_interrupts = signal.SIGINT, signal.SIG_IGN  # the parent handles them
-    with ProcessPoolExecutor(cores(), context, signal.signal, ignore_interrupts) as pool:
+    with ProcessPoolExecutor(cores(), context, follow_parent) as pool:
         try:
             futures = {pool.submit(_seconds_of, job): job.name for job in jobs}
             for future in as_completed(futures):
@@ -240,7 +238,7 @@ def origins(policy: Policy) -> dict[str, str]:
 def find_origins(policies: Mapping[str, Policy]) -> Iterator[tuple[str, dict[str, str]]]:
     """Where the kernels of policies are found, each in a process that has loaded no others."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores(), context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(cores(), context, follow_parent, max_tasks_per_child=1) as pool:
         yield from zip(policies, pool.map(origins, policies.values()), strict=True)
 
 

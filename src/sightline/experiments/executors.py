@@ -114,9 +114,13 @@ _stop: Stop | None = None
 
 
 def _prepare_process(stop: Any) -> None:
-    """Ignore Ctrl-C, which the parent handles, and exit when the parent does."""
     global _stop
     _stop = stop
+    follow_parent()
+
+
+def follow_parent() -> None:
+    """Ignore Ctrl-C in a worker, whose parent handles it, and exit when the parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
