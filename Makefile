@@ -4,6 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Tests compile for speed of compilation, into a cache of their own: numba does not tell kernels
+# compiled with other settings apart.  `make thorough` compiles as users do.
+QUICKLY := NUMBA_OPT=1 NUMBA_LOOP_VECTORIZE=0 NUMBA_SLP_VECTORIZE=0 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/kernels
+# One more than cores: some tests wait for a process that was killed, or for a deadline.
+PYTEST := $(BIN)/pytest -n $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+
 .PHONY: demo test thorough explore docs bench dist clean
 
 demo: $(VENV)/.installed
@@ -15,8 +21,8 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/pytest -n auto -m "not thorough"
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n auto -m "not slow" --ignore tests/attacks --ignore tests/experiments
+	$(QUICKLY) $(PYTEST) -m "not thorough"
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow" --ignore tests/attacks --ignore tests/experiments
 
 # Compiled as well: every policy in every setting, and all formulas.  Before a release, and after a
 # change of what kernels are made of.

@@ -7,6 +7,9 @@ all of them as well.  So the compiled run keeps
   stands for the one left out (``STOOD_FOR``),
 - of the others, those that tie compiled sessions to simulations (``TIES``); simulations are tied to
   the interpreter by ``tests/test_recorded_runs.py``.
+
+The service calls the same kernels as sessions.  ``tests/service/test_adversity.py``, with kills,
+and the examples run it compiled; requests and answers are tested without compilation.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ _INTERPRETED = (
     "tests/policies/",
     "tests/problems/",
     "tests/report/",
+    "tests/service/",
     "tests/sessions/",
     "tests/simulation/",
     "tests/stress/test_adversity.py",
@@ -38,6 +42,9 @@ TIES = (
     "tests/sessions/test_live_games.py::test_a_session_decides_as_a_simulation_does[duel-IDS",
     "tests/sessions/test_live_streams.py::test_a_session_decides_as_the_formulas_do[0-or=1.0",
     "tests/sessions/test_session.py::test_a_session_decides_as_the_simulation_does",
+)
+_INTERRUPTED = (
+    "tests/stress/test_signals.py::test_an_interrupted_session_is_as_before_the_call_or_as_after_it"
 )
 STOOD_FOR = (
     "tests/contracts/test_likelihoods.py::test_regret_is_sublinear[IDS",
@@ -50,7 +57,9 @@ STOOD_FOR = (
     "tests/sessions/test_propensities.py::",
     "tests/sessions/test_streams.py::",
     "tests/stress/test_kills.py::test_what_was_acknowledged_survives_kill_9[('IDS",
-    "tests/stress/test_signals.py::test_an_interrupted_session_is_as_before_the_call_or_as_after_it[('IDS",
+    f"{_INTERRUPTED}[('IDS",
+    f"{_INTERRUPTED}[('Stakes', 60)]",
+    "tests/test_own_likelihoods.py::test_compiled_or_plain_the_run_is_the_same[Stakes]",
     "tests/test_benchmark_streams.py::test_a_classification_stream_is_learned",
 )
 PATTERNS = TIES + STOOD_FOR

@@ -118,7 +118,7 @@ def test_every_session_is_consistent(policy: sl.extend.Policy) -> None:
         if isinstance(policy, sl.OFUGLB) and np.ndim(noise):
             continue  # it knows one noise level only
         for late in (0, 7):
-            check_consistency(played(policy, actions, noise, 60, late)._live.state)
+            check_consistency(played(policy, actions, noise, 30, late)._live.state)
 
 
 @without_compilation

@@ -23,8 +23,6 @@ from sightline.service.tokens import TokenConflictError, create_token, list_toke
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 
-pytestmark = pytest.mark.slow
-
 PAGE = "/v1/experiments/page"
 ROLES = ("reader", "client", "experimenter", "admin")
 

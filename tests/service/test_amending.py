@@ -15,8 +15,6 @@ from tests.service.running import Answer, Service, running
 from tests.service.test_replay import states
 from tests.stress.actor import bits
 
-pytestmark = pytest.mark.slow
-
 PAGE = "/v1/experiments/page"
 
 

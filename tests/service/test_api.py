@@ -13,8 +13,6 @@ from sightline.report.audit import audit
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Answer, Service, running
 
-pytestmark = pytest.mark.slow
-
 PAGE = "/v1/experiments/page"
 
 

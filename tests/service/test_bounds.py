@@ -164,7 +164,6 @@ def test_the_process_ends_with_a_service_that_is_killed(seconds: int) -> None:
     assert not alive
 
 
-@pytest.mark.slow
 def test_status_has_both(tmp_path: Path) -> None:
     path = "/v1/experiments/page"
     with running(f"sqlite:///{tmp_path}/x.db", bound_limit=60.0) as service:

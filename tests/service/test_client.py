@@ -27,8 +27,6 @@ from sightline.service.store import Store
 from sightline.service.tokens import create_token
 from tests.service.running import Service, running
 
-pytestmark = pytest.mark.slow
-
 OPTIONS = {"a": [1.0, 0.0], "b": [0.9, 0.3], "c": [0.0, 1.0]}
 
 

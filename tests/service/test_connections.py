@@ -16,8 +16,6 @@ from sightline.service.server import LimitedConnection
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 
-pytestmark = pytest.mark.slow
-
 GET = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n"
 PATIENCE = 20.0  # seconds, which tell a connection that is closed from one that is not
 

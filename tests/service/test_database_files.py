@@ -30,7 +30,6 @@ def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("replaced", [False, True])
 def test_files_that_are_gone_are_noticed(tmp_path: Path, ending: str, replaced: bool) -> None:
@@ -86,7 +85,6 @@ def ended(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path
         process.stderr.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ended", [signal.SIGTERM, signal.SIGINT], indirect=True, ids=str)
 def test_after_its_end_the_file_is_complete(ended: tuple[Path, int], tmp_path: Path) -> None:
     """It was empty, and a copy of it as well."""

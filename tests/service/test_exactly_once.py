@@ -8,7 +8,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,8 +21,6 @@ from hypothesis.stateful import (
 
 from tests.service.forked import SPECIFICATION
 from tests.service.running import Answer, Service, running
-
-pytestmark = pytest.mark.slow
 
 PAGE = "/v1/experiments/page"
 REWARDS = st.sampled_from([0.0, 0.25, 0.5])

@@ -24,8 +24,6 @@ from tests.service.forked import SPECIFICATION
 from tests.service.long_log import fill
 from tests.service.running import running
 
-pytestmark = pytest.mark.slow
-
 PAGE = "/v1/experiments/page"
 LIMITS = ("reward_deadline", "early_rewards")
 ENDLESS = {name: value for name, value in SPECIFICATION.items() if name not in LIMITS}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from sqlalchemy import event, text
 
 from sightline.service.pages.values import ExperimentList
@@ -53,7 +52,6 @@ def plans(store: Store, work: Any) -> list[str]:
         ]
 
 
-@pytest.mark.slow
 def test_no_list_reads_all_events(database: str) -> None:
     with running(database) as service:
         last = amend(service)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 from sqlalchemy import event, text
 
 from sightline.report.audit import audit
@@ -71,7 +70,6 @@ def amend(service: Service) -> dict[str, float]:
     return {one: i / 10 + 4 for i, one in enumerate(made)}
 
 
-@pytest.mark.slow
 def test_no_answer_depends_on_where_rows_are(database: str, tmp_path: Path) -> None:
     """Exports had rewards that others had taken the place of, once the rows had moved."""
     with running(database) as service:

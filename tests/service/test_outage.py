@@ -113,7 +113,6 @@ def healthy(service: Service, well: bool, seconds: float) -> Any:
         time.sleep(0.05)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(OWN is not None, reason="a server of your own is not stopped")
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_a_service_goes_on_when_its_database_is_back(how: str, postgresql: Server) -> None:

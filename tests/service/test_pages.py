@@ -21,8 +21,6 @@ from sightline.service.tokens import create_token
 from tests.report.test_page import VOID, Structure
 from tests.service.running import Answer, Service, running
 
-pytestmark = pytest.mark.slow
-
 SCRIPT = "<script>alert('x')</script>\"'&{{ 7*7 }}"
 LONG = 200 * "W"
 HEBREW = "\u05e9\u05dc\u05d5\u05dd (1) \u05e2\u05d5\u05dc\u05dd"

@@ -17,8 +17,6 @@ from sightline.report.audit import audit
 from tests.service.forked import SPECIFICATION
 from tests.service.running import running
 
-pytestmark = pytest.mark.slow
-
 PAGE = "/v1/experiments/page"
 ROUNDS = 1000
 

@@ -21,8 +21,6 @@ from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 from tests.stress.actor import bits
 
-pytestmark = pytest.mark.slow
-
 PAGE = "/v1/experiments/page"
 
 

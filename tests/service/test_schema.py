@@ -16,7 +16,6 @@ from tests.service.forked import SPECIFICATION
 from tests.service.running import Service, running
 
 schemathesis = pytest.importorskip("schemathesis")
-pytestmark = pytest.mark.slow
 
 PAGE = "/v1/experiments/page"
 EXAMPLES = 10  # of every address

@@ -76,7 +76,6 @@ def load(service: Service, over: threading.Event) -> None:
         service("GET", f"{PAGE}/status")
 
 
-@pytest.mark.slow
 def test_services_recover_when_there_were_too_few_connections(
     narrow: str, postgresql: Server
 ) -> None:
@@ -169,7 +168,6 @@ def timed(service: Service, path: str) -> tuple[int, float]:
     return status, time.monotonic() - began
 
 
-@pytest.mark.slow
 def test_a_process_that_was_halted_stops_only_what_it_changes(
     postgresql: Server, impatient: None
 ) -> None:

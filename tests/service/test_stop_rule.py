@@ -13,8 +13,6 @@ from tests.service.running import Service, running
 from tests.service.test_replay import states
 from tests.stress.actor import bits
 
-pytestmark = pytest.mark.slow
-
 PAGE = "/v1/experiments/page"
 OPTIONS = {"a": [1.0, 0.0], "b": [0.0, 1.0]}
 

@@ -80,7 +80,7 @@ def steps(draw: st.DrawFn) -> tuple[str, str, list[Any]]:
     return policy, kind, draw(st.lists(step, max_size=12))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @example(("Stakes", "counts", [("tell", 1e7), ("reopen",)]))
 @example(("IDS", "as given", [("tell", 1e13), ("tell", -1e13), ("tell", 1e13), ("reopen",)]))
 @example(("LinUCB", "learned", [("tell", 1e18), ("tell", 0.6), ("amend", 0, 1.0), ("tell", 0.8)]))

@@ -296,7 +296,7 @@ def test_a_policy_that_raises_changes_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 def test_many_open_decisions_are_saved(tmp_path: Path) -> None:
     session = sl.Session(ACTIONS, sl.IDS(), 0.3)
-    session.ask(count=100_000)
+    session.ask(count=20_000)
     session.save(tmp_path / "state")
     loaded = sl.Session.load(tmp_path / "state")
     assert loaded.pending() == session.pending()
