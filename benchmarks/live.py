@@ -1,13 +1,15 @@
 """Cost of a session: python -m benchmarks.live [FOLDER].
 
 Six options in two dimensions, and options that are new in every round (``python -m benchmarks.live
-streams`` measures these only).  Times are medians over many calls, and the least of several such
+streams`` measures these only, ``... probabilities`` what it costs to record the probabilities of
+all options).  Times are medians over many calls, and the least of several such
 medians, because other work on the machine can only add.  Journals are kept in FOLDER, by default
 a temporary one: a call with a journal costs as much as one fsync there.
 """
 
 from __future__ import annotations
 
+import io
 import statistics
 import sys
 import tempfile
@@ -21,8 +23,11 @@ from numpy.typing import NDArray
 import sightline as sl
 from benchmarks.bench import in_units, machine
 from sightline.sessions import state
+from sightline.sessions.journal import Journal, replay
+from sightline.sessions.snapshot import read_snapshot
 
 PROBLEM = sl.problems.unit_sphere(k=6, d=2, noise_variance=0.1, seed=3)
+MANY = sl.problems.unit_sphere(k=100, d=5, noise_variance=0.1, seed=3)
 POLICIES: dict[str, sl.extend.Policy] = {
     "LinUCB": sl.LinUCB(),
     "IDS": sl.IDS(),
@@ -35,9 +40,15 @@ STREAM_POLICIES: dict[str, sl.extend.Policy] = {
     "ThompsonSampling": sl.ThompsonSampling(),
     "IDS, conditional": sl.IDS(contexts="conditional"),
 }
+#: Policies that draw, and LinUCB, which does not.
+RECORDED: dict[str, sl.extend.Policy] = {
+    **{name: POLICIES[name] for name in ("LinUCB", "IDS", "ThompsonSampling", "Stakes")},
+    "LinMED": sl.LinMED(),
+}
 BATCH = 100
 EVENTS = 100_000
 OPEN = 100_000
+CALLS, BLOCKS = 100, 31  # decisions of a block, and blocks
 
 
 def _seconds(call: Callable[[], object]) -> float:
@@ -130,6 +141,71 @@ def journals(folder: Path) -> None:
     state.SNAPSHOT_EVERY = every
 
 
+def probabilities(folder: Path) -> None:
+    """Print what recording the probabilities of all options costs, live and by a replay.
+
+    Two sessions with a journal make the same decisions in alternating blocks, one without recording
+    them; the ratio is the median over pairs of blocks.  The replay finds the same probabilities
+    from a journal without them.
+    """
+    heads = ("without", "with", "ratio", "drawn", "bytes", "more", "replay")
+    print(f"\n{'ask and tell, journal':<28}" + "".join(f"{head:>10}" for head in heads))
+    for problem in (PROBLEM, MANY):
+        for name, policy in RECORDED.items():
+            paths = [folder / f"{name}-{problem.k}-{which}.db" for which in range(2)]
+            sessions = [
+                sl.Session.open(path, problem.actions, policy, problem.noise_std) for path in paths
+            ]
+            sessions[0]._live.states_probabilities = False
+            noises = [np.random.default_rng(1) for _ in sessions]
+            blocks = [
+                [_played(*one, problem) for one in zip(sessions, noises, strict=True)]
+                for _ in range(BLOCKS + 1)
+            ]
+            asked = [
+                [one for one in session.events() if one.arm is not None] for session in sessions
+            ]
+            assert [one.arm for one in asked[0]] == [one.arm for one in asked[1]]
+            for session in sessions:
+                session.close()
+            made = len(asked[0])
+            ratio = statistics.median(second / first for first, second in blocks[1:])
+            without, recorded = (
+                statistics.median(column) for column in zip(*blocks[1:], strict=True)
+            )
+            drawn = sum(one.support is not None for one in asked[1]) / made
+            sizes = [path.stat().st_size / made for path in paths]
+            replayed = _replayed(paths[0]) / made
+            print(
+                f"{f'{name}, k = {problem.k}':<28}{in_units(without):>10}{in_units(recorded):>10}"
+                f"{ratio:>10.2f}{drawn:>10.0%}{sizes[0]:>10.0f}{sizes[1] - sizes[0]:>10.0f}"
+                f"{in_units(replayed):>10}",
+                flush=True,
+            )
+
+
+def _played(session: sl.Session, rng: np.random.Generator, problem: sl.LinearBandit) -> float:
+    """Seconds per ask and tell in a block."""
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        made = session.ask()
+        noise = problem.noise_std * rng.standard_normal()
+        session.tell(made, float(problem.means[made.arm] + noise))
+    return (time.perf_counter() - began) / CALLS
+
+
+def _replayed(path: Path) -> float:
+    """Seconds in which a replay of a journal finds all probabilities."""
+    journal = Journal(path)
+    found = journal.snapshot(first=True)
+    assert found is not None
+    session = sl.Session._restored(read_snapshot(io.BytesIO(found[1])), None)
+    session._live.states_probabilities = True
+    seconds = _seconds(lambda: replay(session._live, journal.events()))
+    journal.close()
+    return seconds
+
+
 def files(folder: Path) -> None:
     """Print how long it takes to save and load many open decisions."""
     session = sl.Session(PROBLEM.actions, sl.ThompsonSampling(), 0.3)
@@ -182,8 +258,14 @@ def main() -> None:
     if sys.argv[1:] == ["streams"]:
         streams()
         return
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
+    only_probabilities = "probabilities" in sys.argv[1:]
+    folders = [one for one in sys.argv[1:] if one != "probabilities"]
+    with tempfile.TemporaryDirectory(dir=folders[0] if folders else None) as name:
+        if only_probabilities:
+            probabilities(Path(name))
+            return
         calls(Path(name))
+        probabilities(Path(name))
         journals(Path(name))
         files(Path(name))
     streams()

@@ -41,6 +41,7 @@ from tests.service.running import Service, running
 FORMATS = Path(__file__).parent / "data" / "formats"
 FEATURES = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [0.7, 0.7]}
 ROUNDS = 12
+ATTRIBUTES = {"country": "DE", "visits": 3}
 BEGAN = 1_700_000_000.0  # seconds since 1970
 
 
@@ -63,6 +64,7 @@ def kinds() -> dict[str, dict[str, Any]]:
         "duel": {"options": sl.duel(FEATURES), "noise_std": 1.0},
         "game": {"options": sl.game(np.eye(2), np.array(sees)), "noise_std": 0.5},
         "learned units": {"options": FEATURES},
+        "attributes": {"options": FEATURES, "where": {"attributes": ATTRIBUTES}},
         "noise of options": {"options": FEATURES, "noise_std": [0.1, 0.2, 0.3]},
         "stream": {"options": sl.stream(2, 3), "noise_std": 0.5, "where": rows},
         "waiting rewards": {"options": FEATURES, "noise_std": 0.5, "min_probability": 0.01}
@@ -92,6 +94,7 @@ def found_in_session(session: sl.Session) -> dict[str, Any]:
         "open": status.pending + status.waiting,
         "options": len(session.options),
         "open ids": [one.id for one in session.pending()],
+        "attributes": [one.attributes for one in session.pending()],
         "means": None if estimates is None else estimates.means.tolist(),
     }
 
@@ -105,6 +108,11 @@ def found_in_export(path: Path) -> dict[str, Any]:
         "rewards": frame["reward"].fillna(-1.0).tolist(),
         "outcomes": frame["outcome"].tolist(),
         "probabilities": frame["probability"].tolist(),
+        "supports": [
+            [list(arms), list(probabilities)]
+            for arms, probabilities in zip(frame["support"], frame["probabilities"], strict=True)
+        ],
+        "countries": frame["attribute:country"].fillna("").tolist(),
     }
 
 
@@ -164,7 +172,8 @@ def use(service: Service) -> None:
     for method, path, content in requests:
         assert service(method, path, content).status == 201
     for i in range(6):
-        made = service("POST", f"{page}/decisions", {"unit": f"visitor {i}"}, f"key-{i}").body
+        asked = {"unit": f"visitor {i}"} | ({"attributes": ATTRIBUTES} if i % 2 else {})
+        made = service("POST", f"{page}/decisions", asked, f"key-{i}").body
         address = f"/v1/decisions/{made['id']}"
         if i < 4:
             assert service("PUT", f"{address}/reward", {"reward": i % 2}).status == 200
@@ -208,8 +217,8 @@ def write(folder: Path) -> None:
     expected: dict[str, Any] = {"sessions.zip": write_sessions(folder / "sessions.zip")}
     journal, parquet = folder / "journal.db", folder / "export.parquet"
     now = itertools.count(BEGAN).__next__
-    with sl.Session.open(journal, FEATURES, sl.LinUCB(), 0.5, seed=1, now=now) as session:
-        play(session, {})
+    with sl.Session.open(journal, FEATURES, sl.EpsilonGreedy(), 0.5, seed=1, now=now) as session:
+        play(session, {"attributes": ATTRIBUTES})
         session.export(parquet)
         expected["journal.db"] = found_in_session(session)
         log = session._live.journal

@@ -78,7 +78,7 @@ def test_every_policy_has_a_saved_session() -> None:
     assert saved == set(sl.policies.catalogue.POLICIES)
 
 
-@pytest.mark.parametrize("policy", [None, sl.LinUCB()], ids=["alone", "with its arguments"])
+@pytest.mark.parametrize("policy", [None, sl.EpsilonGreedy()], ids=["alone", "with its arguments"])
 def test_a_journal_is_replayed(folder: Path, policy: sl.extend.Policy | None) -> None:
     wanted = expected(folder)["journal.db"]
     arguments: tuple[Any, ...] = () if policy is None else (formats.FEATURES, policy, 0.5, 1)

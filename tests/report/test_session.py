@@ -195,7 +195,7 @@ def test_a_row_per_decision(played: Played, tmp_path: Path) -> None:
 
 def test_text_has_the_same_but_for_features(played: Played, tmp_path: Path) -> None:
     table = exported(played.session, tmp_path / "decisions.parquet").drop(
-        columns=["features", "offered", "available"]
+        columns=["features", "offered", "available", "support", "probabilities"]
     )
     text = exported(played.session, tmp_path / "decisions.csv")
     assert list(text.columns) == list(table.columns)

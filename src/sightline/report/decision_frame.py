@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import describe
+from sightline.sessions.attributes import attributes_in, column_of
 from sightline.sessions.journal import (
     CHANGES,
+    SUPPORT_ENTRY,
     Event,
     actions_from_bytes,
     amendment_in,
     told_in_event,
 )
-from sightline.sessions.kernels import Support
 from sightline.sessions.options import Blocks, Options, pairs_of
 from sightline.sessions.view import JournalContents, SessionView
 
@@ -82,16 +83,14 @@ ENDINGS = tuple(_OUTCOMES)
 def decision_frame(
     events: Sequence[Event],
     view: SessionView,
-    supports: Sequence[Support | None] | None = None,
     offers: Offers | None = None,
     later: Sequence[Event] | None = None,
 ) -> pd.DataFrame:
     """Make a frame with one row per decision, in their order.
 
     ``events`` are all events of a journal, or consecutive ones, and ``view`` is the session after
-    all of them.  ``supports`` are the probabilities of all options in each decision, where they
-    were recorded.  If the events are not the first, ``offers`` are the options on offer before
-    them; if later events may close their decisions, ``later`` has these.
+    all of them.  If the events are not the first, ``offers`` are the options on offer before them;
+    if later events may close their decisions, ``later`` has these.
     """
     import pandas as pd
 
@@ -124,7 +123,7 @@ def decision_frame(
             **_levels(view.options, arms),
             **_choices(view.options, asked, arms, offered),
             "probability": _floats(event.probability for event in asked),
-            **_supports(supports),
+            **_supports(asked),
             "exploring": np.array([event.exploring for event in asked], dtype=np.bool_),
             "policy": pd.Categorical([type(view.policy).__name__] * len(asked)),
             "policy_config_hash": pd.Categorical([_config_hash(view.policy)] * len(asked)),
@@ -141,6 +140,7 @@ def decision_frame(
             "available": _available(asked),
             "amended": np.array([event.decision in amended for event in asked], dtype=np.bool_),
             "outcome": pd.Categorical(outcomes, [*_OUTCOMES.values(), "open"]),
+            **_attributes(view.attributes, asked),
         }
     )
 
@@ -151,13 +151,44 @@ def _config_hash(policy: Policy) -> str:
     return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
-def _supports(supports: Sequence[Support | None] | None) -> dict[str, pd.Series]:
+def _supports(asked: Sequence[Event]) -> dict[str, pd.Series]:
     """Two columns of lists: rows of positive probability, and their probabilities."""
-    if supports is None:
+    import pandas as pd
+    import pyarrow as pa
+
+    written = [event.support for event in asked]
+    for i, event in enumerate(asked):
+        if written[i] is None and event.probability == 1.0:
+            written[i] = np.array((event.arm, 1.0), dtype=SUPPORT_ENTRY).tobytes()
+    sizes = [0 if one is None else len(one) // SUPPORT_ENTRY.itemsize for one in written]
+    ends = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+    unknown = pa.array([one is None for one in written], pa.bool_())
+    entries = np.frombuffer(b"".join(filter(None, written)), dtype=SUPPORT_ENTRY)
+    columns = {
+        "support": entries["arm"].astype(np.int64),
+        "probabilities": entries["probability"].astype(np.float64),
+    }
+    lists = {
+        name: pa.ListArray.from_arrays(ends, pa.array(values), mask=unknown)
+        for name, values in columns.items()
+    }
+    return {name: pd.Series(one, dtype=pd.ArrowDtype(one.type)) for name, one in lists.items()}
+
+
+def _attributes(kinds: Mapping[str, str], asked: Sequence[Event]) -> dict[str, pd.Series]:
+    """One column per attribute, null where a decision has none."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if not kinds:
         return {}
+    types = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "str": pa.string()}
+    rows = [attributes_in(event.attributes) for event in asked]
     return {
-        "support": _lists([one and one.arms for one in supports], "int64"),
-        "probabilities": _lists([one and one.probabilities for one in supports], "float64"),
+        f"attribute:{name}": pd.Series(
+            pa.array(column_of(name, kind, rows), types[kind]), dtype=pd.ArrowDtype(types[kind])
+        )
+        for name, kind in kinds.items()
     }
 
 

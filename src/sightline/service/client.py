@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from socket import gaierror
 from typing import Any, Self
@@ -87,6 +87,8 @@ class RemoteDecision:
         End of its reward window, if that is a round.
     probabilities : mapping of str to float, or None
         Probabilities of all options that could have been chosen, by name; None if unknown.
+    attributes : mapping
+        Recorded attributes.
     """
 
     id: str
@@ -107,9 +109,10 @@ class RemoteDecision:
     expires_at: str | None
     expires_after_round: int | None
     probabilities: Mapping[str, float] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-_KNOWN = frozenset(field.name for field in fields(RemoteDecision))
+_KNOWN = frozenset(one.name for one in fields(RemoteDecision))
 
 
 class Client:
@@ -169,6 +172,7 @@ class Client:
         available: Iterable[str | int] | None = None,
         context: str | int | None = None,
         options: Any = None,
+        attributes: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
         activate: bool = True,
         key: str | None = None,
     ) -> Any:
@@ -188,6 +192,8 @@ class Client:
             Present context.
         options : array_like, shape (k, d), optional
             Features of the options on offer, if they are new in every round.
+        attributes : mapping or list of mappings, optional
+            What to record beside the decision, or one for each: names with texts, numbers or bools.
         activate : bool
             Whether the decision is used at once; if not, call :meth:`activate` later.
         key : str, optional
@@ -204,6 +210,9 @@ class Client:
             "available": None if available is None else list(available),
             "context": context,
             "options": None if options is None else [[float(x) for x in row] for row in options],
+            "attributes": attributes
+            if attributes is None or isinstance(attributes, Mapping)
+            else list(attributes),
         }
         body = {name: value for name, value in body.items() if value is not None}
         if not activate:

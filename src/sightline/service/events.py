@@ -26,7 +26,6 @@ from sightline.service.schema import EVENTS, HEARTBEAT, HISTORY, SNAPSHOTS
 from sightline.service.store import Store
 from sightline.sessions.decisions import Closing
 from sightline.sessions.journal import CHANGES, Event, closing_in
-from sightline.sessions.kernels import Support
 
 #: Kinds of events that a session can replay; all others belong to the service.
 SESSION_KINDS = CHANGES | {"asked", "received", "told", "expired", "given up", "late"}
@@ -36,10 +35,20 @@ PHASES = {"paused": "paused", "resumed": "running", "stopped": "stopped"}
 PAGE_SIZE = 10_000
 _NO_LIMIT = 2**62
 #: Fields of an event without a column: they are in the payload.
-_FIELDS = ("round", "arm", "probability", "exploring", "reward", "questions", "body", "context")
+_FIELDS = (
+    "round",
+    "arm",
+    "probability",
+    "exploring",
+    "reward",
+    "questions",
+    "body",
+    "context",
+    "attributes",
+)
 _FIRST = Event._fields.index("round")
 _LAST = _FIRST + len(_FIELDS)
-assert Event._fields[_FIRST:_LAST] == _FIELDS
+assert Event._fields[_FIRST:] == (*_FIELDS, "support", "actions")
 
 # encoders are created once: every decision needs them
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -54,25 +63,8 @@ class Entry(NamedTuple):
     unit: str | None = None  # unit that always gets the same decision
     #: ``active``: false if the decision must be activated; ``version`` of the options;
     #: ``request``: digest of the request; ``told``: response to an amendment that changed nothing;
-    #: ``many``: whether the response is a list; ``support``: rows that could have been chosen and
-    #: their probabilities, unless the choice was certain.
+    #: ``many``: whether the response is a list.
     extra: Mapping[str, Any] = {}
-
-    @property
-    def support(self) -> Support | None:
-        """Options that could have been chosen; None if that is unknown."""
-        found = self.extra.get("support")
-        if found is not None:
-            return Support(*map(tuple, found))
-        certain = self.event.probability == 1.0
-        return Support((self.event.arm or 0,), (1.0,)) if certain else None
-
-
-def support_fields(support: Support | None) -> dict[str, Any]:
-    """Return the support of a decision for ``extra``; nothing if the choice was certain."""
-    if support is None or len(support.arms) == 1:
-        return {}
-    return {"support": [support.arms, support.probabilities]}
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
@@ -89,6 +81,8 @@ def row_of(experiment: str, entry: Entry) -> tuple[Any, ...]:
         name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None
     }
     payload.update(entry.extra)
+    if event.support is not None:
+        payload["support"] = base64.b64encode(event.support).decode()
     if event.actions is not None:
         payload["actions"] = base64.b64encode(event.actions).decode()
     return (
@@ -108,15 +102,9 @@ def entry_of(row: Sequence[Any]) -> Entry:
     _, sequence, kind, decision, key, unit, content, created = row
     payload = json.loads(content)
     fields = {name: payload.pop(name, None) for name in _FIELDS}
-    actions = payload.pop("actions", None)
-    event = Event(
-        sequence,
-        kind,
-        created,
-        decision,
-        **fields,
-        actions=None if actions is None else base64.b64decode(actions),
-    )
+    contents = payload.pop("support", None), payload.pop("actions", None)
+    support, actions = (None if one is None else base64.b64decode(one) for one in contents)
+    event = Event(sequence, kind, created, decision, **fields, support=support, actions=actions)
     return Entry(event, key, unit, payload)
 
 

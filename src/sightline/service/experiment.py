@@ -23,7 +23,6 @@ from sightline.service.events import (
     Entry,
     TransactionLog,
     request_digest,
-    support_fields,
 )
 from sightline.service.schemas import DecisionRequest, NewOption, Specification, StopRule
 from sightline.service.settings import Settings
@@ -350,17 +349,17 @@ class ExperimentWriter:
             raise invalid(f"count must be {self.settings.most_decisions} at most, got {count}")
         live = self.session.live
         limits.check_count(live, count, self.settings)
-        names = ("count", "available", "context", "options")
+        names = ("count", "available", "context", "options", "attributes")
         self.session.ask(**{name: getattr(request, name) for name in names})
         extra: dict[str, Any] = {} if request.activate else {"active": False}
         if self.session.lifecycle.version:
             extra["version"] = self.session.lifecycle.version
         entries = self.log.uncommitted
         first = len(entries) - count  # reward windows that ended come before
-        for i, support in enumerate(live.supports, first):
-            entries[i] = entries[i]._replace(extra={**extra, **support_fields(support)})
+        if extra:
+            entries[first:] = [entry._replace(extra=extra) for entry in entries[first:]]
         many = {} if request.count is None else {"many": True}
-        values = {**entries[first].extra, "request": digest, **many}
+        values = {**extra, "request": digest, **many}
         return self._mark(first, key, values, request.unit)
 
     def _decided(self, first: Entry) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from sightline.service.errors import unknown
 from sightline.service.events import SESSION_KINDS, Entry
 from sightline.service.readers import Readers
 from sightline.service.responses import timestamp
+from sightline.sessions.attributes import attributes_in
 from sightline.sessions.journal import CHANGES, Event
 from sightline.sessions.view import JournalContents, SessionView, view_of
 
@@ -38,6 +39,8 @@ def events_view(readers: Readers, experiment: str, after: int, limit: int) -> di
 def _fields(entry: Entry) -> dict[str, Any]:
     event = entry.event
     fields = {name: getattr(event, name) for name in _FIELDS} | {"unit": entry.unit}
+    if event.attributes is not None:
+        fields["attributes"] = attributes_in(event.attributes)
     known = {name: value for name, value in fields.items() if value is not None}
     return {"sequence": event.sequence, "kind": event.kind, "at": timestamp(event.time), **known}
 
@@ -88,8 +91,7 @@ def _frame(
 ) -> pd.DataFrame:
     activated = {event.decision: event.time for event in later if event.kind == "activated"}
     session_events = [entry.event for entry in entries if entry.event.kind in SESSION_KINDS]
-    supports = [one.support for one in asked]
-    frame = decision_frame(session_events, view, supports, offers, later)
+    frame = decision_frame(session_events, view, offers, later)
     used_at = [
         activated.get(one.event.decision) if one.extra.get("active") is False else one.event.time
         for one in asked

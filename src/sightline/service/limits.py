@@ -14,11 +14,14 @@ from sightline.policies.base import PROBABILITY_DRAWS, Policy
 from sightline.service.errors import ApiError, invalid
 from sightline.service.schemas import Specification
 from sightline.service.settings import Settings
+from sightline.sessions.attributes import MOST_ATTRIBUTES
 from sightline.sessions.state import LiveState
 from sightline.validation import shown, size_text
 
 #: Bytes of an open decision, and of each of its features if they are kept.
 _OPEN, _OPEN_FEATURE = 600, 32
+#: Bytes of the attributes of an open decision, and of each of them.
+_ATTRIBUTES, _ATTRIBUTE = 1500, 150
 #: Bytes of an option beside its features: its names and statistics.
 _OPTION = 1000
 #: Matrices of all features, and square ones, that a state holds or needs while it is built.
@@ -103,15 +106,17 @@ def _shape(live: LiveState) -> Shape:
     return Shape(k, d, live.options.stream)
 
 
-def _open_size(shape: Shape) -> int:
+def _open_size(live: LiveState) -> int:
     """Bytes of an open decision; it keeps features only if options are new in every round."""
-    return _OPEN + (_OPEN_FEATURE * shape.features if shape.stream else 0)
+    shape, names = _shape(live), len(live.decisions.attributes)
+    recorded = _ATTRIBUTES + _ATTRIBUTE * min(names, MOST_ATTRIBUTES) if names else 0
+    return _OPEN + recorded + (_OPEN_FEATURE * shape.features if shape.stream else 0)
 
 
 def memory_of(live: LiveState) -> int:
     """Approximate bytes of memory of an experiment."""
     shape = _shape(live)
-    return state_size(shape, live.policy) + _open_size(shape) * len(live.decisions.open)
+    return state_size(shape, live.policy) + _open_size(live) * len(live.decisions.open)
 
 
 def work_of(shape: Shape, policy: Policy, min_probability: float = 0.0) -> Work:
@@ -172,7 +177,7 @@ def check_count(live: LiveState, count: int, settings: Settings) -> None:
             f"takes {work:,} operations, one request may take {settings.most_work:,}: count must "
             f"be {most} at most"
         )
-    most = min(settings.most_open, settings.experiment_memory // _open_size(shape))
+    most = min(settings.most_open, settings.experiment_memory // _open_size(live))
     waiting = len(live.decisions.open)
     if waiting + count > most:
         raise ApiError(

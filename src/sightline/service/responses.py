@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sightline.service.events import Entry
+from sightline.sessions.attributes import attributes_in
 from sightline.sessions.decisions import Closing, Window
+from sightline.sessions.journal import support_in
 from sightline.sessions.options import Options
 
 _OUTCOMES = {"told": "observed", "expired": "expired", "given up": "given up"}
@@ -30,7 +32,7 @@ def decision_response(
     """Describe a decision as it was made."""
     event = entry.event
     arm = event.arm or 0
-    blocks, pairs, support = options.contexts, options.pairs, entry.support
+    blocks, pairs, support = options.contexts, options.pairs, support_in(event)
     context = None if blocks is None or event.context is None else blocks.names[event.context]
     probabilities = None
     if support is not None:
@@ -46,6 +48,7 @@ def decision_response(
         "pair": None if pairs is None else pairs[arm],
         "context": context,
         "unit": entry.unit,
+        "attributes": attributes_in(event.attributes),
         "probability": event.probability,
         "probabilities": probabilities,
         "exploring": event.exploring,

@@ -52,10 +52,17 @@ OptionSet = Annotated[
     Discriminator(lambda value: "<names>" if isinstance(value, list) else "<features>"),
 ]
 
+Attributes = Named[Level]
+AttributeSets = Annotated[
+    Annotated[Attributes, Tag("<one>")] | Annotated[Many[Attributes], Tag("<each>")],
+    Discriminator(lambda value: "<each>" if isinstance(value, list) else "<one>"),
+]
+_TAGS = ("<features>", "<names>", "<one>", "<each>")
+
 
 def location_of(error: Mapping[str, Any]) -> str:
     """Return where in a body an error is, without the tags of the discriminator."""
-    return ".".join(str(part) for part in error["loc"] if part not in ("<features>", "<names>"))
+    return ".".join(str(part) for part in error["loc"] if part not in _TAGS)
 
 
 class _Body(BaseModel):
@@ -178,6 +185,10 @@ class DecisionRequest(_Body):
     """Present context."""
     options: Many[Features] | None = Field(None, min_length=1, max_length=10_000)
     """Features of every option, if options are new in every round."""
+    attributes: AttributeSets | None = None
+    """What to record beside the decision, by name, such as the country of the visitor: 20 at most,
+    of 1000 bytes as JSON; one object for all decisions, or a list of one for each.  Exported, and
+    never used to decide."""
     activate: bool = True
     """Whether the decision is used at once.  If not, and it is never activated, nothing is learned
     from it."""

@@ -33,6 +33,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.persistence import within
+from sightline.sessions.attributes import (
+    NO_ATTRIBUTES,
+    Attributes,
+    attributes_in,
+    attributes_to_text,
+    note_kinds,
+    valid_attributes,
+    valid_kinds,
+)
 from sightline.sessions.options import Level, Options
 from sightline.sessions.snapshot import Arrays, Snapshot
 from sightline.validation import LARGEST, finite_array, flag, integer, number, shown
@@ -81,6 +90,8 @@ class Decision:
     pair : tuple of two str, or None
         In a duel, the names of the two options to compare, which are equal where one option is to
         be shown alone.
+    attributes : mapping of str to str, int, float or bool
+        Its recorded attributes; otherwise empty.
     """
 
     id: str
@@ -94,6 +105,7 @@ class Decision:
     made: float
     context: str | None = None
     pair: tuple[str, str] | None = None
+    attributes: Mapping[str, Level] = field(default_factory=dict)
 
 
 class Pending(NamedTuple):
@@ -115,6 +127,8 @@ class Pending(NamedTuple):
         Time of the decision, in seconds since 1970.
     features : tuple of float, or None
         Features of the arm in a stream, to learn from its outcome; None once it is closed.
+    attributes : mapping of str to str, int, float or bool
+        Its recorded attributes; empty once it is closed.
     """
 
     id: str
@@ -124,6 +138,7 @@ class Pending(NamedTuple):
     probability: float
     made: float
     features: tuple[float, ...] | None = None
+    attributes: Attributes = NO_ATTRIBUTES
 
 
 @dataclass(frozen=True)
@@ -463,6 +478,8 @@ class Decisions:
         self.closed: OrderedDict[str, Closing] = OrderedDict()  # in the order of closing
         self.received: dict[str, Received] = {}  # rewards that wait for their window to close
         self.counts = ClosingCounts()
+        #: Types of the attributes of all decisions, by name, in the order of their first use.
+        self.attributes: dict[str, str] = {}
 
     def due(self, now: float, round_: int, most: int | None = None) -> list[Closing]:
         """Find the decisions whose window is over: the oldest ``most`` of them."""
@@ -511,12 +528,15 @@ class Decisions:
         for closing in closings:
             decision = closing.decision
             self.received.pop(decision.id, None)
-            if decision.features is not None:  # only open decisions need them
-                closing = closing._replace(decision=decision._replace(features=None))
+            if decision.features is not None or decision.attributes:  # only open ones need them
+                bare = decision._replace(features=None, attributes=NO_ATTRIBUTES)
+                closing = closing._replace(decision=bare)
             self.closed[decision.id] = closing
             self.open.pop(decision.id, None)
         for decision in made:
             self.open[decision.id] = decision
+            if decision.attributes:
+                note_kinds(self.attributes, decision.attributes)
         while len(self.closed) > REMEMBERED:
             self.closed.popitem(last=False)
         self.counts = counts
@@ -768,6 +788,7 @@ def decision_arrays(decisions: Decisions, options: Options) -> Arrays:
     return {
         **_columns(pending, "open"),
         **features,
+        "open.attributes": _lines_of([one.attributes for one in pending]),
         "open.reward": _rewards(received, p),
         "open.received": np.array([one.when for one in received], dtype=np.float64),
         **_columns([closing.decision for closing in closings], "closed"),
@@ -789,6 +810,22 @@ def _columns(decisions: list[Pending], prefix: str) -> Arrays:
     else:
         column = np.array(ids, dtype="S")
     return {f"{prefix}.id": column, **columns}
+
+
+def _lines_of(rows: list[Attributes]) -> NDArray[np.uint8]:
+    """Bytes of one line per decision: its attributes as JSON, or nothing."""
+    lines = [attributes_to_text(row) if row else "" for row in rows]
+    return np.frombuffer("\n".join(lines).encode(), dtype=np.uint8)
+
+
+def _attributes_in_lines(content: NDArray[Any], count: int) -> list[Attributes]:
+    """Inverse of :func:`_lines_of`."""
+    if content.dtype != np.uint8 or content.ndim != 1:
+        raise ValueError("its column open.attributes is of another kind")
+    lines = content.tobytes().decode().split("\n") if count else []
+    if len(lines) != count:
+        raise ValueError(f"its column open.attributes has {len(lines)} lines")
+    return [valid_attributes(attributes_in(line)) if line else NO_ATTRIBUTES for line in lines]
 
 
 def _rewards(closings: Sequence[Closing | Received], p: int) -> NDArray[np.float64]:
@@ -814,6 +851,12 @@ def fill_decisions(decisions: Decisions, snapshot: Snapshot, options: Options, t
         within("open.features", table, -LARGEST, LARGEST)
         rows = map(tuple, table.tolist())
         pending = [one._replace(features=row) for one, row in zip(pending, rows, strict=True)]
+    decisions.attributes = valid_kinds(snapshot.header["attributes"])
+    recorded = _attributes_in_lines(arrays["open.attributes"], len(pending))
+    pending = [
+        one._replace(attributes=row) if row else one
+        for one, row in zip(pending, recorded, strict=True)
+    ]
     decisions.open = OrderedDict((one.id, one) for one in pending)
     told, times = _rewards_in(arrays["open.reward"], p), arrays["open.received"].tolist()
     decisions.received = {

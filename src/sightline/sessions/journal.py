@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, cast, get
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.sessions.attributes import Attributes, attributes_in
 from sightline.sessions.decisions import (
     Closing,
     Ending,
@@ -71,6 +72,8 @@ CREATE TABLE events (
     questions INTEGER,
     body TEXT,
     context INTEGER,
+    attributes TEXT,
+    support BLOB,
     actions BLOB
 );
 CREATE INDEX decisions ON events (decision) WHERE decision IS NOT NULL;
@@ -104,6 +107,12 @@ class Event(NamedTuple):
         Further values as JSON.
     context : int or None
         Number of the context of a decision that was asked for; None without contexts.
+    attributes : str or None
+        Recorded attributes of the decision as JSON.
+    support : bytes or None
+        Options that could have been chosen: for each its row as a little-endian integer of 4 bytes,
+        then its probability as a float of 8 bytes.  None if the choice was certain, or if only its
+        own probability is known.
     actions : bytes or None
         Arms that came with the question, row by row, as little-endian floats of 8 bytes.
     """
@@ -120,6 +129,8 @@ class Event(NamedTuple):
     questions: int | None = None
     body: str | None = None
     context: int | None = None
+    attributes: str | None = None
+    support: bytes | None = None
     actions: bytes | None = None
 
 
@@ -134,6 +145,25 @@ def actions_to_bytes(actions: NDArray[np.float64]) -> bytes:
 def actions_from_bytes(content: bytes, d: int) -> NDArray[np.float64]:
     """Inverse of :func:`actions_to_bytes`, for arms with d features."""
     return np.frombuffer(content, dtype="<f8").astype(np.float64).reshape(-1, d)
+
+
+#: One option in ``Event.support``.
+SUPPORT_ENTRY = np.dtype([("arm", "<i4"), ("probability", "<f8")])
+
+
+def support_to_bytes(support: Support | None) -> bytes | None:
+    """Write the probabilities of all options; None if unknown, or if the choice was certain."""
+    if support is None or support.probabilities == (1.0,):
+        return None
+    return np.array(list(zip(*support, strict=True)), dtype=SUPPORT_ENTRY).tobytes()
+
+
+def support_in(event: Event) -> Support | None:
+    """Probabilities of all options in the event of a decision; None if unknown."""
+    if event.support is None:
+        return Support((event.arm or 0,), (1.0,)) if event.probability == 1.0 else None
+    entries = np.frombuffer(event.support, dtype=SUPPORT_ENTRY)
+    return Support(tuple(entries["arm"].tolist()), tuple(entries["probability"].tolist()))
 
 
 def told_to_event(told: Told) -> dict[str, Any]:
@@ -393,7 +423,12 @@ def _replay_questions(live: LiveState, batch: list[Event], watch: Watch | None) 
     context = live.options.context_number(first.context)
     d = live.options.features.shape[1]
     actions = live.new_rows(None if first.actions is None else actions_from_bytes(first.actions, d))
-    operation = live.perform(first.time, [], ids, "", available, context, actions)
+    attributes: list[Attributes] = []
+    if any(event.attributes is not None for event in batch):
+        attributes = [attributes_in(event.attributes) for event in batch]
+    operation = live.perform(
+        first.time, [], ids, "", available, context, actions, attributes=attributes
+    )
     supports = live.supports if live.states_probabilities else (None,) * len(batch)
     for made, event, support in zip(operation.decisions(), batch, supports, strict=True):
         if (made.round, made.arm, made.exploring) != (event.round, event.arm, event.exploring):

@@ -283,6 +283,9 @@ def _draw_arm(
     elif not (mixing.drawn and mixing.known[0]):
         write_probabilities(state, clock, offer, spare, mixing.probabilities)
         mixing.known[0] = True
+    if mixing.min_probability == 0.0 and not np.isnan(counters.probability[0]):
+        # that of the draw itself: a policy may compute it in another way, with another rounding
+        mixing.probabilities[arm] = counters.probability[0]
     if mixing.min_probability > 0.0 and rng.random() < mixing.min_probability * mixing.offered:
         arm = nth_offered(offer, int(rng.random() * mixing.offered))
     return arm

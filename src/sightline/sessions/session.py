@@ -30,6 +30,7 @@ from sightline.files import write_atomically
 from sightline.policies.base import Policy
 from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.policies.stakes import Stakes
+from sightline.sessions.attributes import Attributes, attributes_of_decisions, check_names
 from sightline.sessions.decisions import (
     ClosedDecisionError,
     Closing,
@@ -84,6 +85,7 @@ S = TypeVar("S", bound="Session")
 OptionsLike = Options | Mapping[str, ArrayLike] | Sequence[str] | ArrayLike
 Available = Iterable[str | int] | None
 Context = str | int | None
+AttributesLike = Attributes | Sequence[Attributes] | None
 
 
 class Guard:
@@ -283,6 +285,7 @@ class Session:
                 if options is not None:
                     check_beginning(journal, begin(cls, policy or session.policy)._live)
             session._live.journal = journal
+            session._live.states_probabilities = True
             session._live.keep_snapshot()
         except BaseException:
             journal.close()
@@ -433,10 +436,16 @@ class Session:
         available: Available = None,
         context: Context = None,
         options: ArrayLike | None = None,
+        attributes: Attributes | None = None,
     ) -> Decision: ...
     @overload
     def ask(
-        self, count: int, *, available: Available = None, context: Context = None
+        self,
+        count: int,
+        *,
+        available: Available = None,
+        context: Context = None,
+        attributes: AttributesLike = None,
     ) -> list[Decision]: ...
 
     def ask(
@@ -446,6 +455,7 @@ class Session:
         available: Available = None,
         context: Context = None,
         options: ArrayLike | None = None,
+        attributes: AttributesLike = None,
     ) -> Decision | list[Decision]:
         """Choose the arm for the next round, or for each of the next ones.
 
@@ -461,6 +471,11 @@ class Session:
         options : array_like, shape (k, d), optional
             Features of the options on offer, one per row, where they are new in every round
             (:func:`stream`).
+        attributes : mapping of str to str, int, float or bool, optional
+            What to record beside the decision, such as ``{"country": "DE"}``; with ``count`` one
+            mapping for all decisions, or a list of one for each.  At most 20, of at most 1000 bytes
+            as JSON, and at most 100 names in one session.  They are kept in the journal and
+            exported; the policy does not see them.  What decisions should depend on is a context.
 
         Returns
         -------
@@ -468,19 +483,28 @@ class Session:
             Or a list of them, if ``count`` is given.
         """
         if count is None:
-            return self._ask(1, available, context, options)[0]
+            recorded = attributes_of_decisions(attributes, None)
+            return self._ask(1, available, context, options, recorded)[0]
         if self.options.stream:
             raise ValueError(
                 f"count must be left out where options come with the question, got {shown(count)}: "
                 "ask once for each decision"
             )
-        return self._ask(integer("count", count, at_least=1), available, context, options)
+        count = integer("count", count, at_least=1)
+        recorded = attributes_of_decisions(attributes, count)
+        return self._ask(count, available, context, options, recorded)
 
     @exclusive
     def _ask(
-        self, count: int, available: Available, context: Context, options: ArrayLike | None
+        self,
+        count: int,
+        available: Available,
+        context: Context,
+        options: ArrayLike | None,
+        attributes: list[Attributes],
     ) -> list[Decision]:
         live = self._live
+        check_names(live.decisions.attributes, attributes)
         if available is not None and live.options.observations is not None:
             live.options.needs_fixed_options("choosing among some options")
         number = live.options.context_number(context)
@@ -496,7 +520,8 @@ class Session:
                 raise ValueError(f"available must be a list of options, got {available!r}")
             arms = tuple(live.options.index(option, number) for option in available)
         now = self._expire()
-        operation = live.perform(now, [], new_ids(count), "", arms, number, rows)
+        ids = new_ids(count)
+        operation = live.perform(now, [], ids, "", arms, number, rows, attributes=attributes)
         blocks = live.options.contexts
         name = None if blocks is None or number is None else blocks.names[number]
         return [self._decision(one, name) for one in operation.decisions()]
@@ -516,6 +541,7 @@ class Session:
             made=made.made,
             context=context,
             pair=None if options.pairs is None else options.pairs[arm],
+            attributes=dict(made.attributes),
         )
         return decision
 
@@ -878,7 +904,7 @@ class Session:
     def pending(self) -> list[Pending]:
         """List decisions without a reward, the oldest first."""
         self._expire()
-        return self._without_reward()
+        return [one._replace(attributes=dict(one.attributes)) for one in self._without_reward()]
 
     def _without_reward(self) -> list[Pending]:
         decisions = self._live.decisions
@@ -979,7 +1005,9 @@ class Session:
         - ``offered``, the rows of the options that could be chosen, in Parquet only, and null where
           these are all; in a stream ``actions`` instead, the features of all options that could be
           chosen: ``arm`` is a row of these;
-        - ``probability``, with which the option was drawn, nan if unknown; ``exploring``;
+        - ``probability``, with which the option was drawn, nan if unknown; ``support``, the rows of
+          all options that could have been drawn, and ``probabilities``, theirs, in Parquet only and
+          null if unknown; ``exploring``;
         - ``policy``, the name of its class, and ``policy_config_hash``, the same for policies with
           the same configuration;
         - ``asked_at``; ``reward``; ``rewarded_at``, when the decision was closed; ``received_at``,
@@ -991,6 +1019,8 @@ class Session:
         - ``outcome``: ``"observed"``, ``"expired"``, ``"given up"`` or ``"open"``.  The reward of
           an expired decision is that of ``on_timeout``.  An open decision has no reward, even if
           one waits: until its window closes, only some of its kind are known;
+        - ``attribute:`` and the name of an attribute, for every one that was recorded; null where
+          a decision has none.  An attribute of several types is text;
         - for ``sightline audit``, which recomputes every probability: ``closed_sequence``, the
           number of the event that closed it; ``questions``, the number of decisions made at once,
           in the first of them; and in Parquet only ``available``, the rows that were available.

@@ -14,7 +14,7 @@ import io
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from sightline.core.posterior.gaussian import Posterior
 from sightline.jit import callable_for, entry_for, parts_of, registered
 from sightline.policies.base import Evidence, Policy, at_stake, inspect, write_probabilities
 from sightline.policies.catalogue import describe
+from sightline.sessions.attributes import NO_ATTRIBUTES, Attributes, attributes_to_text
 from sightline.sessions.decisions import (
     Closing,
     ClosingCounts,
@@ -46,7 +47,13 @@ from sightline.sessions.decisions import (
     numbers_told,
 )
 from sightline.sessions.estimates import Estimates, differences_in, estimates_in, mean_outcome_in
-from sightline.sessions.journal import Event, Log, actions_to_bytes, told_to_event
+from sightline.sessions.journal import (
+    Event,
+    Log,
+    actions_to_bytes,
+    support_to_bytes,
+    told_to_event,
+)
 from sightline.sessions.kernels import (
     Answers,
     Counters,
@@ -134,7 +141,11 @@ class Operation:
     before: tuple[Any, ...] | None
     received: dict[str, Received]  # rewards to hold until the windows of their decisions close
     sums: PlannedSums | None = None  # exact sums of rewards after the operation
+    attributes: Sequence[Attributes] = ()  # of each new decision; empty if none has any
+    # Shape (n, k): probabilities of all options in each new decision, where they are found
+    distributions: NDArray[np.float64] | None = None
     _made: list[Pending] | None = None
+    _supports: tuple[Support | None, ...] | None = None
 
     @property
     def last(self) -> int:
@@ -150,11 +161,20 @@ class Operation:
         """Decisions made, after the kernel has run."""
         if self._made is None:
             columns = [column.tolist() for column in self.answers[:4]]
+            recorded = self.attributes or [NO_ATTRIBUTES] * len(self.ids)
             self._made = [
-                Pending(id_, arm, exploring, round_, probability, self.now, self._features(arm))
-                for id_, round_, arm, probability, exploring in zip(self.ids, *columns, strict=True)
+                Pending(id_, arm, exploring, round_, chance, self.now, self._features(arm), row)
+                for id_, round_, arm, chance, exploring, row in zip(
+                    self.ids, *columns, recorded, strict=True
+                )
             ]
         return self._made
+
+    def supports(self) -> tuple[Support | None, ...]:
+        """Probabilities of all options in each decision made, after the kernel has run."""
+        if self._supports is None:
+            self._supports = supports_in(self.answers, self.distributions)
+        return self._supports
 
     def _features(self, arm: int) -> tuple[float, ...] | None:
         return None if self.actions is None else tuple(self.actions[arm].tolist())
@@ -173,7 +193,10 @@ class Operation:
         questions: int | None = len(self.ids)
         body = None if self.available is None else json.dumps(self.available)
         actions = None if self.actions is None else actions_to_bytes(self.actions)
-        for made in self.decisions():
+        supports: list[bytes | None] = [None] * len(self.ids)
+        if self.distributions is not None:
+            supports = [support_to_bytes(support) for support in self.supports()]
+        for made, support in zip(self.decisions(), supports, strict=True):
             event = Event(
                 next(numbers),
                 "asked",
@@ -186,6 +209,8 @@ class Operation:
                 questions=questions,
                 body=body,
                 context=self.context,
+                attributes=attributes_to_text(made.attributes) if made.attributes else None,
+                support=support,
                 actions=actions,
             )
             events.append(event)
@@ -424,6 +449,7 @@ class LiveState:
         context: int | None = None,
         actions: NDArray[np.float64] | None = None,
         received: dict[str, Received] | None = None,
+        attributes: Sequence[Attributes] = (),
     ) -> Operation:
         """Close decisions, then make decisions with these ids; see :class:`Operation`.
 
@@ -451,6 +477,7 @@ class LiveState:
             sequence=self._next_sequence(),
             before=state,
             received=received or {},
+            attributes=attributes,
             sums=table.sums.plan(closings) if closings and table.sums is not None else None,
         )
         self._operation = operation
@@ -469,6 +496,8 @@ class LiveState:
         if operation.ids and done.item() < operation.last:
             self._answer(operation)
         made = operation.decisions()
+        if operation.ids and self.states_probabilities:
+            self.supports = operation.supports()
         self.decisions.enter(operation.closings, made, operation.counts, operation.received)
         if operation.sums is not None and self.table.sums is not None:
             self.table.sums.enter(operation.sums)
@@ -582,7 +611,6 @@ class LiveState:
         is_new = operation.actions is not None
         serial = operation.last
         arguments = (counters, self.state, offer, is_new, self.rng, answers, serial)
-        distributions = None
         if self._plays_committed(operation):
             self._call(accept, (counters, self.state, answers, serial))
         elif len(operation.ids) > 1 and not self.policy.randomises and self.min_probability == 0.0:
@@ -590,13 +618,12 @@ class LiveState:
             self._call(accept, (counters, self.state, answers, serial))
         elif self.min_probability > 0.0 or self._finds_probabilities():
             mixing = self._mixing(offer, len(operation.ids))
+            if self.states_probabilities:  # before the kernel runs: recovery does not repeat it
+                operation.distributions = mixing.distributions
             self._call(answer_with_probabilities, (*arguments, mixing, self._spare()))
-            distributions = mixing.distributions
         else:
             self._call(answer, arguments)
         raise_fault(answers.fault, self.policy)
-        if self.states_probabilities:
-            self.supports = supports_in(answers, distributions)
 
     def _plays_committed(self, operation: Operation) -> bool:
         """Choose the arm that the session was committed to, if there is one and it is available."""
@@ -714,6 +741,7 @@ class LiveState:
             "counts": list(self.decisions.counts),
             "retired": sorted(self.table.retired),
             "committed": list(self.table.committed),
+            "attributes": self.decisions.attributes,
             "sums": None if self.table.sums is None else self.table.sums.describe(),
         }
         arrays = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -96,6 +96,8 @@ class SessionView:
     learned: Ellipsoid | None = None
     # Likelihood of the rewards; None for normal ones of a known level.
     likelihood: Likelihood | None = None
+    # Types of the recorded attributes of decisions, by name.
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_test(self) -> bool:
@@ -361,6 +363,7 @@ def view_of(live: LiveState) -> SessionView:
         report=live.evidence(),
         learned=_learned(live),
         likelihood=live.table.likelihood,
+        attributes=dict(live.decisions.attributes),
     )
 
 
