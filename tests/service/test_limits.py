@@ -81,7 +81,12 @@ def test_only_the_first_mistakes_of_a_body_are_listed(body: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(
-    "body", [{"available": [None] * 200_000}, {"options": [[None] * 9] * 9_999}]
+    "body",
+    [
+        {"available": [None] * 200_000},
+        {"options": [[None] * 9] * 9_999},
+        {"attributes": [None] * 200_000},
+    ],
 )
 def test_only_the_first_mistakes_of_a_question_are_listed(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as found:
@@ -168,6 +173,14 @@ def test_features_of_open_decisions_count(tmp_path: Path) -> None:
             service("POST", f"{PAGE}/decisions", {"options": [[1.0]]}).status for _ in range(40)
         ]
         assert statuses == [200] * 31 + [429] * 9
+
+
+def test_attributes_of_open_decisions_count(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/x.db", experiment_memory=60_000) as service:
+        assert service("PUT", PAGE, SMALL).status == 201
+        body = {"attributes": {f"x{i}": i for i in range(20)}}
+        statuses = [service("POST", f"{PAGE}/decisions", body).status for _ in range(20)]
+        assert statuses == [200] * 11 + [429] * 9  # 600 + 1500 + 20 * 150 bytes each
 
 
 def test_memory_is_shared_by_all_experiments(tmp_path: Path) -> None:
