@@ -116,7 +116,9 @@ def test_a_plan_adds_up() -> None:
     text = str(plan)
     assert "100 % of the runs, 100 % of them on a best option" in text
     assert "regulariser=matched" in text
-    assert text.count("\n") == 9
+    # 0.01 (0.2 + 0.5 + 0.7) for each of 400 visitors
+    assert "where its probability is 0; min_probability=0.01 costs up to 5.6" in text
+    assert text.count("\n") == 10
 
 
 @without_compilation

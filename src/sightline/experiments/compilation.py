@@ -121,7 +121,7 @@ def _live(
     **question: Any,
 ) -> Setting:
     def run(policy: Policy) -> None:
-        for states_probabilities in (False, True):  # as Python and as the service ask
+        for states_probabilities in (False, True):  # without a log and with one
             try:
                 live = session(policy)
             except ValueError:  # refused for a reason that ``supports`` does not state

@@ -42,6 +42,9 @@ Array = NDArray[np.float64]
 _PERIODS = {1: "a day", 7: "a week", 30: "a month"}
 # By default a plan simulates so many visitors in each run at most, and in all runs together.
 _MOST_VISITORS, _VISITORS = 100_000, 600_000
+# Minimum probability whose price a plan states, and the fraction of decisions that it may draw from
+# all options alike.
+_FLOOR, _UNIFORM = 0.01, 0.1
 _TOLERANCE = 1e-9  # relative to the largest number that was given
 
 
@@ -343,6 +346,7 @@ def _lines(plan: Plan) -> list[str]:
         ("by an equal split", f"{_count(plan.equal_split_reward)}, {_count(gained)} less"),
         ("by one option taken blindly", f"the same on average; {_count(worst)} to {_count(best)}"),
         ("by the best option", f"{_count(best)}, {_count(best - plan.reward)} more"),
+        ("to evaluate other policies", _evaluation(plan)),
         (
             "least loss in the long run",
             f"c* log n = {_count(plan.least_loss)}, with "
@@ -384,6 +388,17 @@ def _quantiles(plan: Plan) -> str:
         return "more than the horizon in most runs"
     end = "beyond the horizon" if math.isinf(late) else _count(late)
     return f"median {_count(median)}, 90 % quantile {end}, up to 5 % too late"
+
+
+def _evaluation(plan: Plan) -> str:
+    """Say what the log cannot evaluate, and what a minimum probability would cost."""
+    problem = plan.problem
+    floor = min(_FLOOR, _UNIFORM / problem.k)
+    cost = floor * float(problem.gaps.sum()) * plan.horizon
+    return (
+        "the log says nothing about an option where its probability is 0; "
+        f"min_probability={floor:.2g} costs up to {_count(cost)}"
+    )
 
 
 def _equal_split_settles(plan: Plan) -> str:

@@ -172,9 +172,11 @@ class Session:
         reward is told does not depend on the reward; it needs ``on_timeout="ignore"``.
     min_probability : float
         Minimum probability of every option in every decision, at most 1/k, where k is the number of
-        options in the largest context.  The log can then evaluate any policy.  It costs
-        min_probability times the sum of all gaps per decision.  With :func:`stream`, k is the
-        largest number of options.
+        options in the largest context.  The log can then evaluate any policy.  With 0 it cannot:
+        where an option has probability 0, the log says nothing about policies that choose it, and
+        most policies give most options probability 0.  Decide this before the experiment begins;
+        it costs up to min_probability times the sum of all gaps per decision.  With
+        :func:`stream`, k is the largest number of options.
     units : {"auto", "given", "learned"}
         Whether offset and scale of the rewards are learned.  Decisions then do not change if all
         rewards are multiplied by a number, or have a number added, and defaults of the policy that
@@ -237,7 +239,8 @@ class Session:
         """Begin or continue a session that survives crashes, because it keeps a journal.
 
         When ``ask`` or ``tell`` returns, its effect is on disk, and survives if the process is
-        killed or the power fails.  One process at a time can open a journal.
+        killed or the power fails.  One process at a time can open a journal.  It has the
+        probabilities of all options in every decision, as far as the policy knows them.
 
         Parameters
         ----------

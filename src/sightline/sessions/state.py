@@ -741,7 +741,7 @@ class LiveState:
             "counts": list(self.decisions.counts),
             "retired": sorted(self.table.retired),
             "committed": list(self.table.committed),
-            "attributes": self.decisions.attributes,
+            "attributes": dict(self.decisions.attributes),
             "sums": None if self.table.sums is None else self.table.sums.describe(),
         }
         arrays = {
