@@ -38,7 +38,7 @@ def estimate(
 ) -> float:
     """Value of probabilities ``pi``, shape (n, k), as obp and vw-estimators have it."""
     n = len(actions)
-    weights = [pi[t, actions[t]] / drawn[t] for t in range(n)]
+    weights = [float(pi[t, actions[t]]) / drawn[t] for t in range(n)]
     if method == "ips":
         return sum(w * r for w, r in zip(weights, rewards, strict=True)) / n
     if method == "snips":

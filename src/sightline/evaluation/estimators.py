@@ -216,7 +216,7 @@ def _kept(method: str, ratios: Array, cutoff: float) -> Array:
 
 def _shifts(log: Log, method: str, floor: float, cutoff: float) -> Array | None:
     """Lower bounds -k of the scores; none if a method has no martingale of its scores."""
-    if method in ("snips", "aipw"):
+    if method == "snips":
         return None
     if method == "switch":
         return np.array([cutoff])
@@ -243,6 +243,16 @@ def conditional_variances(
     return found
 
 
+def informative(ratios: Array, rewards: Array) -> NDArray[np.bool_]:
+    """Find rounds that tell how much scores vary: played, and not with the usual reward.
+
+    The usual reward is the most frequent one: of rare clicks, those that were not clicked on tell
+    nothing about the variance.
+    """
+    values, counts = np.unique(rewards, return_counts=True)
+    return np.asarray((ratios > 0.0) & (rewards != values[counts.argmax()]))
+
+
 def adaptive_weights(variances: Array, rule: str, decay: float) -> Array:
     """Weights h of rounds with given conditional variances.
 
@@ -264,5 +274,4 @@ def adaptive_weights(variances: Array, rule: str, decay: float) -> Array:
         q = np.minimum(p, 1.0)
         lam = (1.0 - q) * bad + q * good
         shares = lam * np.concatenate([[1.0], np.cumprod(1.0 - lam)[:-1]])
-    weights: Array = np.sqrt(p * shares)
-    return weights / max(float(weights.max()), np.finfo(np.float64).tiny)
+    return np.asarray(np.sqrt(p * shares))

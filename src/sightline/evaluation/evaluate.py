@@ -19,6 +19,7 @@ from sightline.evaluation.estimators import (
     Target,
     adaptive_weights,
     conditional_variances,
+    informative,
     scores,
 )
 from sightline.evaluation.intervals import (
@@ -31,6 +32,7 @@ from sightline.evaluation.intervals import (
     gamma_exponential,
     normal,
     ratio_limits,
+    weighted,
 )
 from sightline.evaluation.log import Log, read_log
 from sightline.policies.base import Policy
@@ -350,9 +352,10 @@ def evaluate(
         "anytime" and "bernstein" hold at all looks at once, for rewards in a known range, whichever
         policy chose; so does "asymptotic", for rewards of any range, in large samples; "normal"
         holds at one time that was fixed beforehand, approximately.  For rewards without a known
-        range, and for "snips" and "aipw", "anytime" is "asymptotic".
+        range, and for "snips", "anytime" is "asymptotic".
     weights : {"stable", "two-point", "constant"}
-        Weights of decisions for "aipw"; "two-point" needs ``interval="normal"``.
+        Weights of decisions for "aipw", which need the probabilities of all options; "two-point"
+        needs ``interval="normal"``.
     delta : float
         Probability that the interval misses, for each quantity.
     reward_range : tuple of float, optional
@@ -400,6 +403,8 @@ def evaluate(
     if not goals:
         raise ValueError("target must not be an empty list")
     base = None if control is None else _target(log, control, "control")
+    if base is not None and any(_are_same(goal, base) for goal in goals):
+        raise ValueError(f"target and control must differ, got {base.name} twice")
     view = None if session is None else session._view()
     found = []
     for segment, rows in _segments(log, by):
@@ -444,9 +449,9 @@ def _settings(
         bounds = (low, high)
         clicks = clicks and bounds == (0.0, 1.0)
     method, kind, adaptive = settings.method, settings.interval, settings.method == "aipw"
-    has_wealth = bounds is not None and method not in ("snips", "aipw")
-    if kind == "bernstein" and not has_wealth:
-        why = f"method={method!r} has none" if bounds is not None else "give reward_range"
+    has_wealth = bounds is not None and method != "snips"
+    if kind == "bernstein" and (adaptive or not has_wealth):
+        why = "give reward_range" if bounds is None else f"not possible for method={method!r}"
         raise ValueError(f"interval='bernstein' needs scores in a known range: {why}")
     if adaptive and settings.weights == "two-point" and kind != "normal":
         raise ValueError(
@@ -470,6 +475,13 @@ def _goal(log: Log, target: Any) -> Target | None:
     if isinstance(target, str) and target == BEST and target not in map(str, log.options):
         return None
     return _target(log, target, "target")
+
+
+def _are_same(target: Target | None, control: Target) -> bool:
+    if target is None:
+        return False
+    pairs = ((target.shared, control.shared), (target.rows, control.rows))
+    return all(a is b or np.array_equal(a, b) for a, b in pairs)  # type: ignore[arg-type]
 
 
 def _taken(target: Target | None, rows: NDArray[np.int64] | None) -> Target | None:
@@ -676,7 +688,7 @@ def _results(
     within = (0.0, 1.0) if settings.bounds else (-math.inf, math.inf)
     values = [low + scale * float(side.phi @ weights / weights.sum()) for side in sides]
     if settings.interval == "asymptotic":
-        notes += _asymptotic_notes(settings, sides)
+        notes += _asymptotic_notes(settings, sides, log.rewards)
     if settings.method in BIASED and not _bias(sides[0]):
         notes.append(
             f"method={settings.method!r} is biased, and what bounds its bias is not known: a range "
@@ -684,7 +696,7 @@ def _results(
         )
 
     def interval(one: list[Scores], value: float) -> Interval:
-        test = _test(one, weights, settings)
+        test = _test(one, log.rewards, weights, settings)
         if test is None:
             return Interval(value, math.nan, math.nan)
         ends = test.limits(0.0, within)
@@ -696,7 +708,7 @@ def _results(
     )
     if len(sides) == 1:
         return result
-    test = _test(sides, weights, settings)
+    test = _test(sides, log.rewards, weights, settings)
     difference = Interval(values[0] - values[1], math.nan, math.nan)
     uplift = None
     is_positive = (low if settings.bounds else float(log.rewards.min())) >= 0.0
@@ -721,7 +733,7 @@ def _bias(side: Scores) -> Bias | None:
     return None if math.isnan(below + above) else Bias(below, above)
 
 
-def _test(sides: list[Scores], weights: Array, settings: _Settings) -> Test | None:
+def _test(sides: list[Scores], rewards: Array, weights: Array, settings: _Settings) -> Test | None:
     """Return the test of a target and a control; None if the bias of a method is not known."""
     looks = np.array([len(weights)])
     biases = Biases()
@@ -732,16 +744,17 @@ def _test(sides: list[Scores], weights: Array, settings: _Settings) -> Test | No
         biases = Biases(*[one for one in bounds if one is not None])
     target, control = sides[0], sides[1] if len(sides) > 1 else None
     if settings.interval in ("betting", "bernstein"):
+        legs, other = target.legs, None if control is None else control.legs
+        assert legs is not None
+        if settings.weights != "constant":
+            return weighted(legs, other, weights, looks, settings.delta)
         build = gamma_exponential if settings.interval == "betting" else bernstein
-        assert target.legs is not None
-        return build(target.legs, control and control.legs, looks, settings.delta, biases)
+        return build(legs, other, looks, settings.delta, biases)
     second = None if control is None else control.phi
     if settings.interval == "normal":
         return normal(target.phi, second, weights, looks, settings.delta, biases)
-    played = target.ratios > 0.0
-    if control is not None:
-        played = played | (control.ratios > 0.0)
-    return asymptotic(target.phi, second, weights, played, looks, settings.delta, biases)
+    counts = informative(np.sum([side.ratios for side in sides], axis=0), rewards)
+    return asymptotic(target.phi, second, weights, counts, looks, settings.delta, biases)
 
 
 def _best(
@@ -837,7 +850,7 @@ def _missing_notes(log: Log, told: NDArray[np.bool_]) -> list[str]:
     return notes
 
 
-def _asymptotic_notes(settings: _Settings, sides: list[Scores]) -> list[str]:
+def _asymptotic_notes(settings: _Settings, sides: list[Scores], rewards: Array) -> list[str]:
     """Sentences on an asymptotic interval: why it is not another one, and when it begins."""
     notes = []
     if settings.fell_back:
@@ -845,8 +858,10 @@ def _asymptotic_notes(settings: _Settings, sides: list[Scores]) -> list[str]:
         if settings.bounds is not None:
             why = f"method={settings.method!r} has no other that holds at every look"
         notes.append(f"The interval is asymptotic, because {why}.")
-    if np.any([side.ratios > 0.0 for side in sides], axis=0).sum() < FIRST:
-        notes.append(f"It begins when options that count were played {FIRST} times.")
+    if informative(np.sum([side.ratios for side in sides], axis=0), rewards).sum() < FIRST:
+        notes.append(
+            f"It begins when the target has {FIRST} rewards other than the most frequent one."
+        )
     return notes
 
 

@@ -18,8 +18,8 @@ psi(lam) = -log(1 - lam) - lam (Fan et al. 2015).  With xi = Z_t - Z-hat_t, whic
 bound on Z_t, exp(lam sum (Z_t - E Z_t) - psi(lam) V) is a nonnegative supermartingale, so that it
 exceeds 1 / delta at any time with probability at most delta (Ville).  ``gamma_exponential`` mixes
 over lam with a gamma density (Howard et al. 2021; Waudby-Smith et al. 2022), ``bernstein`` lets lam
-depend on the past (Waudby-Smith and Ramdas 2020).  Averages over J choices of Z are again such
-processes.
+depend on the past (Waudby-Smith and Ramdas 2020), and ``weighted`` takes lam h_t, averaged over
+some lam.  Averages over J choices of Z are again such processes.
 
 **Asymptotic confidence sequence.**  sum h (phi - v) is compared with a normal mixture of variance
 rho^2 (Waudby-Smith et al. 2021).
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ Ints = NDArray[np.int64]
 
 _STEPS = 60  # bisections: more than the digits of a float
 _RATIOS = np.geomspace(1e-4, 1e4, 321)
+_LARGEST_STAKE = 0.5
+_STAKES = _LARGEST_STAKE * 0.5 ** np.arange(13)
 # The asymptotic sequence begins at this number of informative rounds, and is tightest when the
 # variance is this multiple of that at its beginning.
 FIRST, _TIGHTEST = 50, 20.0
@@ -123,39 +125,63 @@ def _at_looks(values: Array, looks: Ints) -> Array:
     return np.asarray(np.cumsum(values, axis=-1)[..., looks - 1])
 
 
-def _side(first: Array, second: Array | None, looks: Ints, delta: float | None) -> _Side:
-    """Compute sums for one side; with ``delta``, every round is weighted by its lam."""
+def _side(first: Array, second: Array | None, looks: Ints, stakes: Stakes | None) -> _Side:
+    """Compute sums for one side; ``stakes`` weight rounds by lam, for every row or several lam."""
     errors = first - _predictions(first)
     errors_2 = None if second is None else second - _predictions(second)
-
-    def sums(values: Array) -> Array:
-        return _at_looks(values, looks)[:, None, :]
-
-    lam: Any = 1.0
-    price: Any = 1.0
-    stakes = looks.astype(np.float64)
-    if delta is not None:
-        lam = _stakes(errors if errors_2 is None else 0.5 * (errors + errors_2), delta)
+    if stakes is None:
+        lam = price = np.ones((1, 1))
+    else:
+        lam = stakes(errors if errors_2 is None else 0.5 * (errors + errors_2))
         price = -np.log1p(-lam) - lam
-        stakes = sums(lam)
-    none = np.zeros((1, 1, 1))
+    is_own = stakes is None or stakes.own
+
+    def sums(factors: Array, values: Array | None) -> Array:
+        if values is None:
+            return np.zeros((1, 1, 1))
+        if is_own:
+            found = _at_looks(factors * values, looks)
+        elif len(looks) == 1:
+            found = (factors[:, : looks[0]] @ values[:, : looks[0]].T).reshape(-1, 1)
+        else:
+            found = np.concatenate([_at_looks(row * values, looks) for row in factors])
+        return np.asarray(found[:, None, :])
+
+    both = None if errors_2 is None else errors * errors_2
+    squares = None if errors_2 is None else errors_2**2
     return _Side(
-        sums(lam * first),
-        none if second is None else sums(lam * second),
-        sums(price * errors**2),
-        none if errors_2 is None else sums(price * errors * errors_2),
-        none if errors_2 is None else sums(price * errors_2**2),
-        stakes,
+        sums(lam, first),
+        sums(lam, second),
+        sums(price, errors**2),
+        sums(price, both),
+        sums(price, squares),
+        sums(lam, np.ones_like(first)),
     )
 
 
-def _stakes(errors: Array, delta: float) -> Array:
-    """Lam of every round, which depends on the rounds before."""
+class Stakes(NamedTuple):
+    """Rule for lam, from errors of predictions, shape (J, n).
+
+    Its result has shape (J, n) if every row has its ``own``; otherwise (L, n), for all rows.
+    """
+
+    rule: Callable[[Array], Array]
+    own: bool
+
+    def __call__(self, errors: Array) -> Array:
+        """Return lam."""
+        return self.rule(errors)
+
+
+def _by_variance(errors: Array, delta: float) -> Array:
+    """Lam of every round, from the variance of the rounds before."""
     rounds = np.arange(1, errors.shape[1] + 1)
     squares = errors**2
     variance = (0.25 + np.cumsum(squares, axis=1) - squares) / rounds
     log = 2.0 * math.log(2.0 / delta)
-    return np.asarray(np.minimum(np.sqrt(log / (variance * rounds * np.log1p(rounds))), 0.5))
+    return np.asarray(
+        np.minimum(np.sqrt(log / (variance * rounds * np.log1p(rounds))), _LARGEST_STAKE)
+    )
 
 
 class Betting(NamedTuple):
@@ -205,11 +231,11 @@ def _betting(
     looks: Ints,
     delta: float,
     biases: Biases,
-    stakes: float | None,
+    stakes: Stakes | None,
 ) -> Betting:
     low = _side(target.low, None if control is None else control.high, looks, stakes)
     high = _side(target.high, None if control is None else control.low, looks, stakes)
-    shifts = target.shifts[:, None, None]
+    shifts = np.tile(target.shifts, low.first.shape[0] // len(target.shifts))[:, None, None]
     return Betting(low, high, shifts, log_wealth, delta, biases, len(looks))
 
 
@@ -261,12 +287,27 @@ def bernstein(
     biases: Biases = UNBIASED,
 ) -> Betting:
     """Test bounded rewards at all looks at once, with a predictable lam per round."""
+    stakes = Stakes(lambda errors: _by_variance(errors, delta), own=True)
+    return _betting(_staked, target, control, looks, delta, biases, stakes)
 
-    def wealth(side: _Side, c: Array, null: Array) -> Array:
-        sums, squares = side.at(c)
-        return np.asarray(sums - side.stakes * null - squares)
 
-    return _betting(wealth, target, control, looks, delta, biases, delta)
+def _staked(side: _Side, c: Array, null: Array) -> Array:
+    sums, squares = side.at(c)
+    return np.asarray(sums - side.stakes * null - squares)
+
+
+def weighted(
+    target: Legs,
+    control: Legs | None,
+    weights: Array,
+    looks: Ints,
+    delta: float,
+    biases: Biases = UNBIASED,
+) -> Betting:
+    """Test bounded rewards at all looks at once, with stakes in proportion to the weights."""
+    lam = np.minimum(_STAKES[:, None] * weights, _LARGEST_STAKE)
+    stakes = Stakes(lambda errors: lam, own=False)
+    return _betting(_staked, target, control, looks, delta, biases, stakes)
 
 
 class _Moments(NamedTuple):
