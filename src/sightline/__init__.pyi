@@ -17,6 +17,7 @@ from sightline.core.likelihood import Bernoulli as Bernoulli
 from sightline.core.likelihood import Gaussian as Gaussian
 from sightline.core.likelihood import Poisson as Poisson
 from sightline.core.projections import Polytope as Polytope
+from sightline.evaluation.evaluate import evaluate as evaluate
 from sightline.experiments.experiment import Experiment as Experiment
 from sightline.policies.catalogue import *  # noqa: F403 - at run time, the policies only
 from sightline.problems.bandits import ContextualBandit as ContextualBandit

@@ -4,6 +4,9 @@ from sightline.bounds.asymptotic import LowerBound as LowerBound
 from sightline.bounds.certificate import ConvergenceWarning as ConvergenceWarning
 from sightline.bounds.finite_horizon import HorizonBound as HorizonBound
 from sightline.bounds.observability import Observability as Observability
+from sightline.evaluation.evaluate import Evaluation as Evaluation
+from sightline.evaluation.evaluate import Evaluations as Evaluations
+from sightline.evaluation.evaluate import Interval as Interval
 from sightline.report.plan import Plan as Plan
 from sightline.report.scoreboard import Scoreboard as Scoreboard
 from sightline.service.client import RemoteDecision as RemoteDecision

@@ -994,6 +994,18 @@ class Session:
             past = history_of(first._live, contents.events, view)
         return session_figure(view, effects, delta, past, path)
 
+    def decisions(self) -> pd.DataFrame:
+        """Return all decisions, one row each, with the columns of :meth:`export`.
+
+        It needs a journal (:meth:`open`).
+        """
+        from sightline.report.decision_frame import decision_frame
+
+        self._journal()
+        view, contents = self._view_and_contents()
+        assert contents is not None
+        return decision_frame(contents.events, view)
+
     def export(self, path: str | PathLike[str]) -> None:
         """Write all decisions to a file, one row each, for off-policy evaluation.
 
