@@ -134,6 +134,7 @@ class Operation:
     before: tuple[Any, ...] | None
     received: dict[str, Received]  # rewards to hold until the windows of their decisions close
     sums: PlannedSums | None = None  # exact sums of rewards after the operation
+    mixing: Mixing | None = None  # probabilities of all options, where they are known
     _made: list[Pending] | None = None
 
     @property
@@ -472,10 +473,20 @@ class LiveState:
         self.decisions.enter(operation.closings, made, operation.counts, operation.received)
         if operation.sums is not None and self.table.sums is not None:
             self.table.sums.enter(operation.sums)
+        if operation.closings:
+            before = operation.counts.closed - len(operation.closings)
+            self.table.history.enter(before, operation.closings)
+        if operation.mixing is not None and len(operation.mixing.distributions):
+            self._enter_draws(operation, operation.mixing)
         if self.journal is not None:
             self.journal.append(operation.events())
         self._operation = None
         self.keep_snapshot(SNAPSHOT_EVERY)
+
+    def _enter_draws(self, operation: Operation, mixing: Mixing) -> None:
+        """Enter the probabilities of decisions, where those of all options are known."""
+        rounds, arms = (column.tolist() for column in operation.answers[:2])
+        self.table.history.enter_draws(rounds, arms, mixing.distributions)
 
     def recover(self) -> None:
         """Finish an interrupted operation, or drop it if none of its kernels has run."""
@@ -589,7 +600,7 @@ class LiveState:
             self._fill_batch(offer, answers)
             self._call(accept, (counters, self.state, answers, serial))
         elif self.min_probability > 0.0 or self._finds_probabilities():
-            mixing = self._mixing(offer, len(operation.ids))
+            mixing = operation.mixing = self._mixing(offer, len(operation.ids))
             self._call(answer_with_probabilities, (*arguments, mixing, self._spare()))
             distributions = mixing.distributions
         else:
@@ -715,11 +726,13 @@ class LiveState:
             "retired": sorted(self.table.retired),
             "committed": list(self.table.committed),
             "sums": None if self.table.sums is None else self.table.sums.describe(),
+            "history": self.table.history.describe(),
         }
         arrays = {
             **self.options_arrays(),
             **dict(persistent_arrays(self.counters, "counters")),
             **decision_arrays(self.decisions, self.options),
+            **self.table.history.arrays(),
         }
         return pack(header, arrays, self.state)
 
@@ -740,3 +753,5 @@ class LiveState:
         fill_decisions(self.decisions, snapshot, self.options, int(self.counters.t[0]))
         if self.table.sums is not None:
             self.table.sums.fill(header["sums"], len(self.counters.totals))
+        history, closed = self.table.history, self.decisions.counts.closed
+        history.fill(header["history"], snapshot.arrays, closed)
