@@ -53,6 +53,7 @@ _COEFFICIENTS = (0.3, 1.0, 3.0)
 _MOST_STEPS, _NEGLIGIBLE = 60, 1e-9
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _FARTHEST = 500.0  # exp of it is finite
+_ROUNDING = 1e-13  # relative error of a mean
 
 
 class Sample(NamedTuple):
@@ -218,12 +219,13 @@ def log_change_known(one: Sample, two: Sample, noise: Array) -> Array:
 def best_numbers(sample: Sample) -> Array:
     """Log-likelihood of normal rewards, maximised over mean and level; infinite if all are equal.
 
-    A level below rounding error counts as such.
+    A level of the size of rounding errors is no level.
     """
     n = np.maximum(sample.n, 1.0)
-    variance = np.maximum(sample.squares / n, (1e-14 * sample.mean) ** 2)
-    with np.errstate(divide="ignore"):
-        return np.asarray(-0.5 * n * (np.log(2.0 * math.pi * variance) + 1.0), np.float64)
+    variance = sample.squares / n
+    some = variance > (_ROUNDING * sample.mean) ** 2
+    found = -0.5 * n * (np.log(2.0 * math.pi * np.where(some, variance, 1.0)) + 1.0)
+    return np.asarray(np.where(some, found, np.inf), np.float64)
 
 
 def _unit_of(spread: Array) -> tuple[Array, Array]:
@@ -456,8 +458,8 @@ def log_fit_of_numbers(rows: Array, extra: Array, sample: Sample, noise: Array |
     mixture = float(log_sum(np.array(each))) - math.log(len(_CHANGES)) + float(location)
     if noise is not None:
         return mixture
-    variance = max((within + around * float(unit) ** 2) / n, 1e-300)
-    return mixture + 0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0)
+    whole = Sample(*map(np.array, (n, np.abs(sample.mean).max(), within + around * unit**2, 0, 0)))
+    return mixture - float(best_numbers(whole))
 
 
 # Estimates

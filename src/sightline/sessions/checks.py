@@ -496,16 +496,18 @@ def _outliers(data: Data) -> Failure:
     totals = data.totals
     if data.clicks or isinstance(data.likelihood, Poisson):
         raise NotMade("Not checked: rewards are clicks or counts, which have no outliers.")
-    each = e.log_outlier(totals) - math.log(len(totals.n))
+    value = np.where(totals.high - totals.mean >= totals.mean - totals.low, totals.high, totals.low)
+    without = totals.without(value)
+    # it decides if it moves the mean by more than its standard error
+    moved = np.abs(totals.mean - without.mean) * without.n >= np.sqrt(without.squares)
+    each = np.where(moved, e.log_outlier(totals), 0.0) - math.log(len(totals.n))
     arm = int(each.argmax())
 
     def sentence() -> tuple[str, tuple[str, ...]]:
-        high, low, mean = (float(one[arm]) for one in (totals.high, totals.low, totals.mean))
-        value = high if high - mean >= mean - low else low
-        without = float(totals.without(np.full(len(totals.n), value)).mean[arm])
         return (
-            f"One reward of {_label(data, arm)} is {value:.4g}: without it the mean would be "
-            f"{without:.4g} in place of {mean:.4g}. Check it, and amend it if it is wrong.",
+            f"One reward of {_label(data, arm)} is {value[arm]:.4g}: without it the mean would be "
+            f"{without.mean[arm]:.4g} in place of {totals.mean[arm]:.4g}. Check it, and amend it "
+            "if it is wrong.",
             (_label(data, arm),),
         )
 
