@@ -108,7 +108,9 @@ def log_gamma(x: Any) -> Array:
         product = product * np.where(z < 8.0, z + j, 1.0)
     large = np.where(z < 8.0, z + 8.0, z)
     inverse = 1.0 / (large * large)
-    series = 1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680)))
+    series = 1 / 12 - inverse * (
+        1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188))
+    )
     found = (large - 0.5) * np.log(large) - large + 0.5 * math.log(2.0 * math.pi) + series / large
     return np.asarray(found - np.log(product), np.float64)
 

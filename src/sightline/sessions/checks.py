@@ -179,9 +179,13 @@ def checks_of(data: Data) -> tuple[Check, ...]:
                 one in found and found[one].passed is False for one in ("scale", "drift")
             ):
                 raise NotMade("Not checked while rewards change: means of all rewards mix both.")
-            failure = check(data)
-        except NotMade as reason:
-            found[name] = Check(name, None, math.nan, LEVEL, str(reason))
+            with np.errstate(all="ignore"):  # features and rewards near the limits of floats
+                failure = check(data)
+            if math.isnan(failure.evidence):
+                raise NotMade(_TOO_LARGE)
+        except (NotMade, np.linalg.LinAlgError) as reason:
+            why = str(reason) if isinstance(reason, NotMade) else _TOO_LARGE
+            found[name] = Check(name, None, math.nan, LEVEL, why)
             continue
         p_value = min(math.exp(-max(failure.evidence, 0.0)), 1.0)
         if p_value > LEVEL:
@@ -191,6 +195,7 @@ def checks_of(data: Data) -> tuple[Check, ...]:
     return tuple(found.values())
 
 
+_TOO_LARGE = "Not checked: numbers are too large or too small to compute with."
 _PASSED = {
     "scale": "The scale of rewards has not changed.",
     "drift": "Rewards have not changed over time.",
@@ -352,11 +357,11 @@ def _scale(data: Data) -> Failure:
     def sentence() -> tuple[str, tuple[str, ...]]:
         s = int(points.argmax())
         factor = math.exp(after.mean[0, s] - before.mean[0, s])
-        times = f"{factor:.2g} times" if factor >= 1.0 else f"1/{1.0 / factor:.2g}"
+        times = f"{factor:,.0f} times" if factor >= 1.0 else f"1/{1.0 / factor:,.0f} of"
         return (
             f"Rewards have another scale: since about {date_of_block(data.blocks, s + 1)} their "
-            f"spread is {times} that of before. Check their unit, such as percent in place of a "
-            "fraction.",
+            f"spread is about {times} that of before. Check their unit, such as percent in place "
+            "of a fraction.",
             (),
         )
 
@@ -383,9 +388,7 @@ def _fit(data: Data) -> Failure:
 
     def sentence() -> tuple[str, tuple[str, ...]]:
         best = max(found, key=lambda pair: found[pair], default=None)
-        if best is not None and found[best] - math.log(len(found)) >= alternatives[0] - math.log(
-            2.0
-        ):
+        if best is not None and found[best] >= math.log(2.0 * len(found) / LEVEL):
             return f"Main effects are not enough: add the interaction {' x '.join(best)}.", ()
         return (
             "Rewards do not agree with the model: mean rewards of options are not linear in their "
@@ -475,9 +478,8 @@ def _missing(data: Data) -> Failure:
 
     def sentence() -> tuple[str, tuple[str, ...]]:
         share = np.where(shown, missing / np.maximum(there + missing, 1.0), np.nan)
-        weight = np.where(shown, np.abs(share - missing.sum() / (there + missing).sum()), -1.0)
-        weight = weight * np.sqrt(there + missing)
-        arm = int(weight.argmax())
+        excess = missing - (there + missing) * missing.sum() / (there + missing).sum()
+        arm = int((excess / np.sqrt(np.maximum(there + missing, 1.0))).argmax())
         others = shown & (np.arange(k) != arm)
         rest = missing[others].sum() / (there + missing)[others].sum()
         return (

@@ -418,7 +418,7 @@ def view_of(live: LiveState) -> SessionView:
 def _unanswered(live: LiveState) -> Array:
     """Count open decisions of the first half of all rounds, by option.
 
-    Only where no window closes them, and rewards arrive in a hundredth of the second half.
+    Only where no window closes them, and rewards arrive in a twentieth of the second half.
     """
     found = np.zeros(len(live.options))
     limits, open_ = live.decisions.window, live.decisions.open
@@ -431,7 +431,7 @@ def _unanswered(live: LiveState) -> Array:
     if blocks.delays[:, 0].sum() < _LEAST_REWARDS or len(later) == 0:
         return found
     delay = math.expm1(float(blocks.delays[:, 1].max()))
-    if 100.0 * delay > float(later[:, 1].max() - later[0, 0]):
+    if 20.0 * delay > float(later[:, 1].max() - later[0, 0]):
         return found
     for decision in itertools.islice(open_.values(), _MOST_OPEN):
         if decision.round <= half and len(found) > decision.arm:
