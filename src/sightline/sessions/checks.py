@@ -14,9 +14,11 @@ add up to ``TOTAL_LEVEL``.  What each check assumes is on the page ``docs/checks
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -59,10 +61,13 @@ _OTHER_SCALE, _LONGER = 5.0, 1.5
 # Most options of the saturated model, factors in pairs, and columns of a pair.
 _MOST_FITTED, _MOST_FACTORS, _MOST_COLUMNS = 100, 10, 16
 _MOST_NAMED = 3  # options in a sentence
+# Least number of rewards, and least ratio to the second largest deviation, of an outlier.
+_MANY, _ALONE = 100, 5.0
 _DAYS = 2 * 86400.0  # a shorter history has times of day
 
 
-class Data(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Data:
     """What the checks look at."""
 
     options: Options
@@ -77,17 +82,17 @@ class Data(NamedTuple):
     unanswered: Array  # shape (k,): old decisions without a reward
     estimates: Estimates | None
 
-    @property
+    @functools.cached_property
     def cells(self) -> Sample:
         """Rewards of every option in every block, shape (k, b)."""
         return _sample(self.blocks.cells.transpose(1, 0, 2))
 
-    @property
+    @functools.cached_property
     def totals(self) -> Sample:
         """Rewards of every option, shape (k,)."""
         return _over_blocks(self.cells)
 
-    @property
+    @functools.cached_property
     def clicks(self) -> bool:
         """Whether all rewards are 0 or 1."""
         return self.options.observations is None and are_clicks(self.totals)
@@ -498,11 +503,19 @@ def _outliers(data: Data) -> Failure:
     totals = data.totals
     if data.clicks or isinstance(data.likelihood, Poisson):
         raise NotMade("Not checked: rewards are clicks or counts, which have no outliers.")
+    if data.blocks.cells[..., 0].size < 2:
+        raise NotMade("Not checked yet: there are too few rewards.")
     value = np.where(totals.high - totals.mean >= totals.mean - totals.low, totals.high, totals.low)
     without = totals.without(value)
     # it decides if it moves the mean by more than its standard error
-    moved = np.abs(totals.mean - without.mean) * without.n >= np.sqrt(without.squares)
-    each = np.where(moved, e.log_outlier(totals), 0.0) - math.log(len(totals.n))
+    decides = np.abs(totals.mean - without.mean) * without.n >= np.sqrt(without.squares)
+    if data.noise is None:
+        each = e.log_outlier(totals)
+        # of rewards with heavy tails, one is often the largest by far
+        decides &= _is_alone(data.cells, totals.mean) & (totals.n.sum() >= _MANY)
+    else:
+        each = e.log_outlier_known(totals, data.noise)
+    each = np.where(decides, each, 0.0) - math.log(len(totals.n))
     arm = int(each.argmax())
 
     def sentence() -> tuple[str, tuple[str, ...]]:
@@ -514,6 +527,15 @@ def _outliers(data: Data) -> Failure:
         )
 
     return Failure(float(each[arm]), sentence)
+
+
+def _is_alone(cells: Sample, mean: Array) -> NDArray[np.bool_]:
+    """Whether the largest deviation of an option is much larger than those of all other cells."""
+    away = np.maximum(cells.high - mean[:, None], mean[:, None] - cells.low)
+    largest = np.where(cells.n > 0.0, away, 0.0)
+    first, second = np.sort(largest, axis=None)[:-3:-1]
+    own = largest.max(axis=1)
+    return np.asarray((own == first) & (own >= _ALONE * second))
 
 
 def _estimates(data: Data) -> Failure:
