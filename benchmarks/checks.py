@@ -24,7 +24,7 @@ from sightline.sessions.checks import LEVEL, NAMES, Data, checks_of
 from sightline.sessions.estimates import Estimates
 from sightline.sessions.history import FIRST_LENGTH, MOST_BLOCKS, Blocks
 
-Array = NDArray[np.float64]
+Array = Any  # of numbers
 OPTIONS = sl.factorial({"image": ["a", "b", "c"], "text": ["x", "y"]})
 K = len(OPTIONS)
 HORIZON = 16_384

@@ -364,8 +364,8 @@ def test_entering_again_or_in_other_portions_changes_nothing() -> None:
             one.blocks()
     two.enter(0, closings[:900])
     two.enter(900, closings[900:])
-    for a, b in zip(one.blocks(), two.blocks(), strict=True):
-        assert np.array_equal(a, b)
+    pairs: Any = zip(one.blocks(), two.blocks(), strict=True)
+    assert all(np.array_equal(a, b) for a, b in pairs)
 
 
 def test_many_options_have_fewer_blocks_and_bounded_memory() -> None:
@@ -441,9 +441,9 @@ def test_an_amended_reward_leaves_no_trace(wrong: float) -> None:
             session.tell(one, first if i == 300 else float(rng.normal()))
         session.amend(made[300], 0.25)
         sessions.append(session)
-    one, two = (session._live.table.history.blocks().cells for session in sessions)
-    np.testing.assert_allclose(one[..., :3], two[..., :3], rtol=1e-9, atol=1e-9)
-    assert np.abs(one[..., 3:5]).max() < 10.0
+    amended, right = (session._live.table.history.blocks().cells for session in sessions)
+    np.testing.assert_allclose(amended[..., :3], right[..., :3], rtol=1e-9, atol=1e-9)
+    assert np.abs(amended[..., 3:5]).max() < 10.0
 
 
 def test_an_added_option_has_a_history() -> None:
@@ -473,10 +473,12 @@ def test_a_damaged_history_is_refused() -> None:
 class World:
     """A session with a clock, and rewards drawn for it."""
 
-    def __init__(self, *arguments: Any, seed: int = 0, pace: float = 60.0, **settings: Any) -> None:
+    def __init__(
+        self, options: Any, policy: Any = None, pace: float = 60.0, **settings: Any
+    ) -> None:
         self.time, self.pace = 1.7e9, pace
-        self.rng = np.random.default_rng(seed)
-        self.session = sl.Session(*arguments, **settings, seed=seed, now=lambda: self.time)
+        self.rng = np.random.default_rng(0)
+        self.session = sl.Session(options, policy, now=lambda: self.time, **settings)
 
     def run(self, count: int, reward: Any, batch: int = 50) -> None:
         for _ in range(0, count, batch):
@@ -538,7 +540,8 @@ def test_rewards_of_any_kind_that_change_are_noticed() -> None:
     assert counts.failed == set()
     counts.run(1000, lambda made: float(counts.rng.poisson(2.0)))
     assert counts.failed == {"drift"}
-    for settings in ({"noise_std": 1.0}, {}):
+    kinds: list[dict[str, Any]] = [{"noise_std": 1.0}, {}]
+    for settings in kinds:
         numbers = World(["A", "B"], sl.ThompsonSampling(), **settings)
         numbers.run(1000, numbers.numbers([100.0, 100.5]))
         assert numbers.failed == set()
