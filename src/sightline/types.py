@@ -11,6 +11,7 @@ from sightline.report.plan import Plan as Plan
 from sightline.report.scoreboard import Scoreboard as Scoreboard
 from sightline.service.client import RemoteDecision as RemoteDecision
 from sightline.service.client import ServiceError as ServiceError
+from sightline.sessions.decisions import Check as Check
 from sightline.sessions.decisions import ClosedDecisionError as ClosedDecisionError
 from sightline.sessions.decisions import Decision as Decision
 from sightline.sessions.decisions import DecisionError as DecisionError

@@ -97,7 +97,7 @@ def new_session(
 
 def nameless(session: sl.Session) -> dict[str, Any]:
     """The state of a session without ids and times, which no two have in common."""
-    named = ("id", "made", "when")
+    named = ("id", "made", "when", "delays")
     found = {k: v for k, v in everything(session).items() if k.rpartition(".")[2] not in named}
     return found | {"sums": found["sums"]["sums"]}
 

@@ -75,7 +75,7 @@ def bits(state: LiveState, *, names: bool = True) -> dict[str, Any]:
     arrays = {
         name: array.tobytes()
         for name, array in snapshot.arrays.items()
-        if names or name.rpartition(".")[2] not in ("id", "made", "when", "received")
+        if names or name.rpartition(".")[2] not in ("id", "made", "when", "received", "delays")
     }
     header = dict(snapshot.header)
     if header.get("sums") and not names:  # the rewards that set origin and unit, by decision

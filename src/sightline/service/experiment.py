@@ -234,6 +234,7 @@ class ExperimentWriter:
         self.history: dict[str, Any] | None = None  # point that this transaction writes
         self.cost = 0.0  # average seconds of a request
         self.size = 0  # bytes of memory
+        self.failed: frozenset[str] | None = None  # checks, None before the first request
 
     @property
     def id(self) -> str:
@@ -260,7 +261,10 @@ class ExperimentWriter:
             self._next_point = next_history_point(last)
 
     def finish_request(self) -> None:
-        """Update the lifecycle; if a point of the history is due, add it and test the stop rule."""
+        """Update the lifecycle; if a point of the history is due, add it and test the stop rule.
+
+        Checks are made at the first request, and then at every point of the history.
+        """
         was_settled = self.session.lifecycle.settled
         self._update_lifecycle()
         is_due = self.log.last >= self._next_point
@@ -270,6 +274,9 @@ class ExperimentWriter:
             self._test_stop_rule()
         if is_due:
             self._next_point = next_history_point(self.log.last)
+        if is_due or self.failed is None:
+            checks = view_of(self.session.live).checks
+            self.failed = frozenset(one.name for one in checks if one.passed is False)
 
     def _update_lifecycle(self) -> None:
         for entry in self.log.uncommitted[self._applied :]:

@@ -116,7 +116,8 @@ def _open_size(live: LiveState) -> int:
 def memory_of(live: LiveState) -> int:
     """Approximate bytes of memory of an experiment."""
     shape = _shape(live)
-    return state_size(shape, live.policy) + _open_size(live) * len(live.decisions.open)
+    size = state_size(shape, live.policy) + live.table.history.nbytes
+    return size + _open_size(live) * len(live.decisions.open)
 
 
 def work_of(shape: Shape, policy: Policy, min_probability: float = 0.0) -> Work:

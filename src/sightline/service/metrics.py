@@ -33,3 +33,9 @@ class Metrics:
         self.events = Counter("sightline_events", "Events written.", **kept)
         self.failures = Counter("sightline_transactions_failed", "Transactions failed.", **kept)
         self.loaded = Gauge("sightline_experiments_loaded", "Experiments in memory.", **kept)
+        self.checks = Gauge(
+            "sightline_check_failed",
+            "Failed checks of experiments in memory; those that passed have no series.",
+            ["experiment", "check"],
+            **kept,
+        )

@@ -173,6 +173,7 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
             "unit": status.unit,
             "at_stake": status.at_stake(max(status.round - 1, 1)),
             "advice": status.advice,
+            "checks": [one._asdict() | {"p_value": finite(one.p_value)} for one in status.checks],
             "model_version": lifecycle.version,
             "sequence": replica.last,
             "control": replica.wanted.control,

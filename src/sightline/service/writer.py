@@ -167,6 +167,7 @@ class Writer:
         self._moment = now()
         self._loaded: OrderedDict[str, ExperimentWriter] = OrderedDict()
         self._memory = 0  # bytes of all loaded experiments
+        self._failed: dict[str, frozenset[str]] = {}  # failed checks in the metrics
         self._prepared: dict[str, ExperimentWriter] = {}  # by other threads
         self._outdated: dict[str, ExperimentWriter] = {}  # for other threads to catch up
         self._experiments: OrderedDict[str, str] = OrderedDict()  # by decision
@@ -331,6 +332,8 @@ class Writer:
         found = self._loaded.pop(experiment, None)
         if found is not None:
             self._memory -= found.size
+        for check in self._failed.pop(experiment, ()):
+            self._metrics.checks.remove(experiment, check)
 
     def _keep(self, one: ExperimentWriter) -> None:
         """Keep an experiment in memory after a commit, and drop the least recently used ones."""
@@ -344,6 +347,10 @@ class Writer:
         one.size = memory_of(one.session.live)
         self._memory += one.size
         self._loaded[one.id] = one
+        if one.failed:
+            self._failed[one.id] = one.failed
+            for check in one.failed:
+                self._metrics.checks.labels(one.id, check).set(1)
         while len(self._loaded) > self._settings.loaded or (
             self._memory > self._settings.memory and len(self._loaded) > 1
         ):

@@ -50,6 +50,8 @@ from sightline.validation import LARGEST, finite_array, flag, integer, number, s
 MOST_SECONDS, MOST_ROUNDS = 1e10, 10**15
 #: Closed decisions kept in memory, to recognise a reward that is told twice.
 REMEMBERED = 10_000
+#: Checks without which an option must not be called settled.
+DOUBTS = ("scale", "drift", "fit")
 _REASONS = 3  # in one message
 _WINDOW_UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
@@ -141,6 +143,45 @@ class Pending(NamedTuple):
     attributes: Attributes = NO_ATTRIBUTES
 
 
+class Check(NamedTuple):
+    """Result of one check.
+
+    Attributes
+    ----------
+    name : str
+        ``"scale"``, ``"drift"``, ``"fit"``, ``"missing"``, ``"outliers"``, ``"estimates"``,
+        ``"traffic"`` or ``"delays"``.
+    passed : bool or None
+        Whether the p-value is above the level; None if the check cannot be made.
+    p_value : float
+        Valid at all times: the probability that it ever falls to the level, while nothing is wrong,
+        is at most the level.  nan if the check cannot be made.
+    level : float
+        Level of the check; those of all checks add up to 1 %.
+    sentence : str
+        What was found, or why the check cannot be made.
+    options : tuple of str
+        Labels of the options that it concerns, if it failed.
+    """
+
+    name: str
+    passed: bool | None
+    p_value: float
+    level: float
+    sentence: str
+    options: tuple[str, ...] = ()
+
+
+def doubt_in(checks: Sequence[Check]) -> str:
+    """Sentences of failed checks that contradict what estimates assume; usually empty."""
+    return " ".join(one.sentence for one in checks if one.name in DOUBTS and one.passed is False)
+
+
+def advice_in(checks: Sequence[Check]) -> str:
+    """Sentences of all failed checks; usually empty."""
+    return " ".join(one.sentence for one in checks if one.passed is False)
+
+
 @dataclass(frozen=True)
 class Status:
     """State of an experiment.
@@ -153,8 +194,8 @@ class Status:
     settled : bool or None
         Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
         round t, no plausible parameter has another best arm, in any context.  None if the policy
-        has no such test.  False while the data contradict an assumption about the rewards; then
-        ``advice`` says which.
+        has no such test.  False while the data contradict an assumption about the rewards, or the
+        check ``"scale"``, ``"drift"`` or ``"fit"`` has failed; then ``advice`` says which.
     evidence, threshold : float
         m_s and beta_{s, t log t} / 2; with contexts, those of the context with the least evidence.
         nan in a stream, where future options are unknown.
@@ -185,7 +226,9 @@ class Status:
         Empirically best option of every context, as in ``best``, by the name of the context;
         empty without contexts, or if the policy does not report any.
     advice : str
-        A sentence on how to improve the experiment; usually empty.
+        Sentences on failed checks and on how to improve the experiment; usually empty.
+    checks : tuple of Check
+        Results of the checks of :meth:`Session.checks`.
     unit : str
         Unit of ``expected_loss`` and ``price``: ``"clicks"`` for Bernoulli rewards, ``"events"``
         for Poisson rewards, otherwise ``"reward"``.
@@ -210,12 +253,14 @@ class Status:
     waiting: int = 0
     waiting_until: float | None = None
     unit: str = "reward"
+    checks: tuple[Check, ...] = ()
 
     def at_stake(self, decisions: int) -> str:
         """Say in words whether continuing to explore is worthwhile.
 
         With a loss L per decision and a cost C for every factor of e, exploring pays until the
-        remaining loss is as large as the cost of one more factor.
+        remaining loss is as large as the cost of one more factor.  That assumes that rewards stay
+        as they are and agree with the model; if a check of this has failed, the sentence says so.
 
         Parameters
         ----------
@@ -225,6 +270,9 @@ class Status:
         count = integer("decisions", decisions, at_least=1)
         if math.isnan(self.expected_loss):
             return "This policy does not say what is at stake."
+        doubt = doubt_in(self.checks)
+        if doubt:
+            return f"What is at stake is not known. {doubt}"
         lost, unit = count * self.expected_loss, self.unit
         stop = (
             f"Stopping now and always choosing the best option so far is expected to lose "
@@ -454,6 +502,11 @@ class ClosingCounts(NamedTuple):
     expired: int = 0
     given_up: int = 0
     late: int = 0
+
+    @property
+    def closed(self) -> int:
+        """Number of closed decisions."""
+        return self.told + self.expired + self.given_up
 
     def after(self, closings: list[Closing], late: int = 0) -> ClosingCounts:
         """Add further closings and late rewards."""

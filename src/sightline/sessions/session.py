@@ -32,6 +32,7 @@ from sightline.policies.catalogue import POLICIES, build, describe
 from sightline.policies.stakes import Stakes
 from sightline.sessions.attributes import Attributes, attributes_of_decisions, check_names
 from sightline.sessions.decisions import (
+    Check,
     ClosedDecisionError,
     Closing,
     Decision,
@@ -43,6 +44,7 @@ from sightline.sessions.decisions import (
     Status,
     Told,
     UnlearnableRewardError,
+    advice_in,
     date_of,
     new_ids,
     outcome_value,
@@ -738,7 +740,12 @@ class Session:
         if closing.reward == value:
             return
         made = closing.decision
-        body = {"decision": id_, "arm": made.arm, "exploring": made.exploring}
+        body = {
+            "decision": id_,
+            "arm": made.arm,
+            "exploring": made.exploring,
+            "played": made.round,
+        }
         self._live.change(now, "amended", body | {"was": closing.reward, "now": value})
 
     @exclusive
@@ -855,7 +862,10 @@ class Session:
             # a policy without a report still has a commitment
             wake = Clock(held, float(live.counters.wake_log_t[0]))
         evidence, threshold = float(report.evidence), float(report.threshold)
-        doubt = self._contradiction()
+        view = view_of(live)
+        assumption = self._contradiction(view)
+        doubt = assumption or view.doubt
+        advice = f"{assumption} {advice_in(view.checks)}".strip() or self._advice()
         loss, price = live.at_stake()
         best, bests = None, {}
         if options.contexts is not None:
@@ -877,12 +887,13 @@ class Session:
             expected_loss=loss,
             price=price,
             bests=bests,
-            advice=doubt or self._advice(),
+            advice=advice,
+            checks=view.checks,
             unit="reward" if likelihood is None else likelihood.unit,
             **decisions.counts._asdict(),
         )
 
-    def _contradiction(self) -> str:
+    def _contradiction(self, view: SessionView) -> str:
         """Sentence about an assumption that the data contradict, if there is one."""
         live, likelihood = self._live, self._live.table.likelihood
         pending = len(live.decisions.open) - len(live.decisions.received)
@@ -894,7 +905,7 @@ class Session:
             )
         if live.table.units.learned and isinstance(likelihood, Gaussian | Bernoulli):
             return ""  # no assumption was made
-        return view_of(live).contradiction
+        return view.assumption
 
     def _advice(self) -> str:
         live = self._live
@@ -902,6 +913,27 @@ class Session:
         if shows_rewards and looks_like_clicks(live.counters.told, live.counters.totals):
             return "All rewards are 0 or 1: rewards=Bernoulli() would learn from them faster."
         return ""
+
+    @exclusive
+    def checks(self) -> tuple[Check, ...]:
+        """Check whether rewards, delays and traffic are what estimates assume.
+
+        The checks are valid at all times: look as often as you like.  While nothing is wrong, the
+        probability that any of them ever fails is at most 1 %, under the assumptions on the page
+        "Checks of a live experiment".  Sentences of failed checks are also in the ``advice`` of
+        :meth:`status`.
+
+        Returns
+        -------
+        tuple of Check
+            ``"scale"``: the spread of rewards changes by a large factor; ``"drift"``: mean rewards
+            change; ``"fit"``: they do not agree with the linear model; ``"missing"``: rewards of
+            some options are missing more often; ``"outliers"``: one reward decides a mean;
+            ``"estimates"``: estimates differ from the means of rewards; ``"traffic"``: options are
+            not chosen as often as their probabilities say; ``"delays"``: rewards take longer.
+        """
+        self._expire()
+        return view_of(self._live).checks
 
     @exclusive
     def pending(self) -> list[Pending]:

@@ -501,10 +501,20 @@ class LiveState:
         self.decisions.enter(operation.closings, made, operation.counts, operation.received)
         if operation.sums is not None and self.table.sums is not None:
             self.table.sums.enter(operation.sums)
+        if operation.closings:
+            before = operation.counts.closed - len(operation.closings)
+            self.table.history.enter(before, operation.closings)
+        if operation.distributions is not None:
+            self._enter_draws(operation, operation.distributions)
         if self.journal is not None:
             self.journal.append(operation.events())
         self._operation = None
         self.keep_snapshot(SNAPSHOT_EVERY)
+
+    def _enter_draws(self, operation: Operation, distributions: NDArray[np.float64]) -> None:
+        """Enter the probabilities of decisions, where those of all options are known."""
+        rounds, arms = (column.tolist() for column in operation.answers[:2])
+        self.table.history.enter_draws(rounds, arms, distributions)
 
     def recover(self) -> None:
         """Finish an interrupted operation, or drop it if none of its kernels has run."""
@@ -743,11 +753,13 @@ class LiveState:
             "committed": list(self.table.committed),
             "attributes": dict(self.decisions.attributes),
             "sums": None if self.table.sums is None else self.table.sums.describe(),
+            "history": self.table.history.describe(),
         }
         arrays = {
             **self.options_arrays(),
             **dict(persistent_arrays(self.counters, "counters")),
             **decision_arrays(self.decisions, self.options),
+            **self.table.history.arrays(),
         }
         return pack(header, arrays, self.state)
 
@@ -768,3 +780,5 @@ class LiveState:
         fill_decisions(self.decisions, snapshot, self.options, int(self.counters.t[0]))
         if self.table.sums is not None:
             self.table.sums.fill(header["sums"], len(self.counters.totals))
+        history, closed = self.table.history, self.decisions.counts.closed
+        history.fill(header["history"], snapshot.arrays, closed)

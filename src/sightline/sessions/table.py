@@ -46,6 +46,7 @@ from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.base import Policy, ScheduledExploration, cancel, readapt, started
 from sightline.policies.stakes import OpenDecisions
 from sightline.sessions.decisions import ExactSums, RewardSums, Told
+from sightline.sessions.history import History
 from sightline.sessions.kernels import Counters
 from sightline.sessions.options import Options
 from sightline.sessions.rewards import GIVEN, Units, augmented
@@ -58,6 +59,7 @@ class OptionTable(NamedTuple):
     """Options of a session, and everything that has one entry per option."""
 
     options: Options  # all options, including retired ones
+    history: History  # closed decisions by block of rounds
     retired: frozenset[int]  # rows of retired options
     noise_std: Any  # noise level of all options, or of each
     # Shape (k, p): factors of the outcomes for the policy, so that all have the same noise.
@@ -114,6 +116,7 @@ def first_table(
     model = dataclasses.replace(model, intercept=units.intercept != 0.0)
     return OptionTable(
         options,
+        History(0 if options.stream else len(options)),
         frozenset(),
         levels,
         weights,
@@ -166,7 +169,8 @@ def add_option(
     new = first_table(options, policy, noise, counters, table.likelihood, table.units)
     counters.squares[0] *= (new.weights[0, 0] / table.weights[0, 0]) ** 2
     _adopt(new, table, policy)
-    return new._replace(retired=table.retired, sums=table.sums)
+    history = table.history.with_options(k)
+    return new._replace(retired=table.retired, sums=table.sums, history=history)
 
 
 def _copied(counters: Counters, k: int) -> Counters:
@@ -238,10 +242,11 @@ def amend(
     decision: str,
     arm: int,
     exploring: bool,
+    played: int,
     was: Told,
     now: Told,
 ) -> OptionTable:
-    """Table with the reward ``now`` of a decision in place of ``was``.
+    """Table with the reward ``now`` of a decision of round ``played`` in place of ``was``.
 
     A policy that keeps too little to correct it is refused.
     """
@@ -264,7 +269,10 @@ def amend(
         counters.wake_t[0] = 0  # the commitment rested on other data
         state = copy.deepcopy(state)
         _correct(state, table, policy, _moments(sums, scales, float(counters.origin[0])))
-    return table._replace(counters=counters, state=state, committed=(), sums=sums)
+    history = table.history
+    if isinstance(was, float) and isinstance(now, float):
+        history = history.amended(arm, played, was, now, sums.all(arm))
+    return table._replace(counters=counters, state=state, committed=(), sums=sums, history=history)
 
 
 class _Moments(NamedTuple):

@@ -6,6 +6,7 @@ A view is an immutable copy, so that slow work is done without the lock of the s
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from sightline.jit import interpreted
 from sightline.policies.base import Evidence, Policy
 from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame
 from sightline.problems.base import TableProblem
+from sightline.sessions.checks import Data, checks_of
+from sightline.sessions.decisions import Check, doubt_in
 from sightline.sessions.effects import (
     Effect,
     Ellipsoid,
@@ -41,11 +44,13 @@ from sightline.sessions.effects import (
     valid_bound,
 )
 from sightline.sessions.estimates import Estimates
+from sightline.sessions.history import Blocks
 from sightline.sessions.journal import Event
 from sightline.sessions.options import Options
 from sightline.sessions.rewards import Scale, augmented, constant_in
 from sightline.sessions.state import LiveState, least_evident
 
+_MOST_OPEN = 10_000  # open decisions, the oldest, that a check counts
 _FARTHEST = 700.0  # exp of it is finite
 # Least number of rewards for a comparison of their variance with the given one, and the logarithm
 # of the inverse level of that test.
@@ -98,6 +103,40 @@ class SessionView:
     likelihood: Likelihood | None = None
     # Types of the recorded attributes of decisions, by name.
     attributes: Mapping[str, str] = field(default_factory=dict)
+    blocks: Blocks | None = None  # closed decisions by block of rounds
+    most_blocks: int = 0  # blocks that this can have
+    waits: bool = False  # whether rewards wait until their window closes
+    # Shape (k,): decisions of the first half of all rounds that are still open, where nothing
+    # closes them, and rewards arrive much sooner.
+    unanswered: Array | None = None
+
+    @functools.cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Results of all checks; see :meth:`sightline.Session.checks`."""
+        if self.blocks is None:
+            return ()
+        k, options = len(self.options), self.options
+        levels = None
+        if self.likelihood is None and options.per_arm == 1 and not self._noise_contradiction():
+            levels = np.broadcast_to(np.ravel(self.noise_std), k)
+        data = Data(
+            options,
+            augmented(options.seen, self.scale.intercept),
+            self.likelihood,
+            levels,
+            self.weights[:, 0],
+            self.blocks,
+            self.most_blocks,
+            self.waits,
+            np.zeros(k) if self.unanswered is None else self.unanswered,
+            self.estimates,
+        )
+        return checks_of(data)
+
+    @functools.cached_property
+    def doubt(self) -> str:
+        """Sentences on failed checks that contradict the model; usually empty."""
+        return doubt_in(self.checks)
 
     @property
     def has_test(self) -> bool:
@@ -143,8 +182,16 @@ class SessionView:
         """Features of all options, in the coordinates of the ellipsoid."""
         return self.scale.features(self.options.features)
 
-    @functools.cached_property
+    @property
     def contradiction(self) -> str:
+        """Sentence on what the data contradict; usually empty.
+
+        An assumption about rewards, or that they do not change and agree with the model.
+        """
+        return self.assumption or self.doubt
+
+    @functools.cached_property
+    def assumption(self) -> str:
         """Sentence on the assumption about rewards that the data contradict; usually empty.
 
         Each call raises a false alarm with a probability below 1e-6.
@@ -364,7 +411,35 @@ def view_of(live: LiveState) -> SessionView:
         learned=_learned(live),
         likelihood=live.table.likelihood,
         attributes=dict(live.decisions.attributes),
+        blocks=live.table.history.blocks(),
+        most_blocks=live.table.history.most,
+        waits=live.decisions.window.holds,
+        unanswered=_unanswered(live),
     )
+
+
+def _unanswered(live: LiveState) -> Array:
+    """Count open decisions of the first half of all rounds, by option.
+
+    Only where no window closes them, and rewards arrive in a twentieth of the second half.
+    """
+    found = np.zeros(len(live.options))
+    limits, open_ = live.decisions.window, live.decisions.open
+    if not (open_ and limits.seconds is None and limits.rounds is None):
+        return found
+    blocks, half = live.table.history.blocks(), live.clock.t // 2
+    row = half // blocks.length
+    later = blocks.made[row:]
+    later = later[np.isfinite(later[:, 0])]
+    if blocks.delays[:, 0].sum() < _LEAST_REWARDS or len(later) == 0:
+        return found
+    delay = math.expm1(float(blocks.delays[:, 1].max()))
+    if 20.0 * delay > float(later[:, 1].max() - later[0, 0]):
+        return found
+    for decision in itertools.islice(open_.values(), _MOST_OPEN):
+        if decision.round <= half and len(found) > decision.arm:
+            found[decision.arm] += 1.0
+    return found
 
 
 def _rule(live: LiveState) -> ConfidenceRule:
