@@ -177,7 +177,7 @@ def added(blocks: Blocks, closings: Sequence[Closing], most: int) -> Blocks:
     per_option, until = blocks.cells.shape[1] > 0, 0
     log1p, changed = math.log1p, draft.changed
     for made, ending, told, when in closings:
-        _, arm, _, round_, _, began, _ = made
+        arm, round_, began = made.arm, made.round, made.made
         if round_ > until:
             draft.grow(round_)
             changed, until = draft.changed, len(draft.made) * draft.length
