@@ -305,6 +305,7 @@ class Session:
         try:
             session = cls._restored(read_snapshot(io.BytesIO(content)), policy)
             session._now = now
+            session._live.states_probabilities = True  # as when the events were written
             replay(session._live, journal.events(sequence))
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{journal.path} is not a readable journal: {error}") from None
