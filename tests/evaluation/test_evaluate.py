@@ -51,12 +51,12 @@ def test_every_interval_contains_the_truth(method: str, interval: str) -> None:
             evaluate("B", method=method, interval=interval)
         return
     found = evaluate("B", "A", method=method, interval=interval, delta=0.01)
-    for part, truth in (
+    parts: list[tuple[Any, float]] = [
         (found, MEANS[1]),
         (found.control_value, MEANS[0]),
         (found.difference, MEANS[1] - MEANS[0]),
-    ):
-        assert part is not None
+    ]
+    for part, truth in parts:
         assert part.lower <= truth <= part.upper
         assert part.lower <= part.value <= part.upper
     assert found.uplift.lower <= MEANS[1] / MEANS[0] - 1.0 <= found.uplift.upper
@@ -87,7 +87,9 @@ def test_values_scale_with_the_rewards() -> None:
         columns=COLUMNS,
         reward_range=(10, 30),
     )
-    for one, other in ((moved, plain), (moved.control_value, plain.control_value)):
+    assert moved.control_value is not None
+    own = sl.types.Interval(moved.value, moved.lower, moved.upper)
+    for one, other in ((own, plain), (moved.control_value, plain.control_value)):
         assert (one.lower, one.upper) == pytest.approx(
             (20.0 * other.lower + 10.0, 20.0 * other.upper + 10.0)
         )

@@ -118,11 +118,21 @@ def _predictions(scores: Array) -> Array:
     return np.asarray(np.minimum((before + 0.5) / rounds, 1.0))
 
 
+def _starts(looks: Ints) -> Ints:
+    return np.concatenate([[0], looks[:-1]])
+
+
 def _at_looks(values: Array, looks: Ints) -> Array:
     """Sum the first rounds, as many as each look has."""
-    if len(looks) == 1:  # the usual case, without a copy
-        return np.asarray(values[..., : looks[0]].sum(axis=-1, keepdims=True))
-    return np.asarray(np.cumsum(values, axis=-1)[..., looks - 1])
+    parts = np.add.reduceat(values[..., : looks[-1]], _starts(looks), axis=-1)
+    return np.asarray(np.cumsum(parts, axis=-1))
+
+
+def _products_at_looks(factors: Array, values: Array, looks: Ints) -> Array:
+    """Sum products of every row of one with every row of the other, shape (L J, m)."""
+    pairs = zip(_starts(looks).tolist(), looks.tolist(), strict=True)
+    parts = [factors[:, begin:end] @ values[:, begin:end].T for begin, end in pairs]
+    return np.asarray(np.cumsum(np.stack(parts, axis=-1), axis=-1)).reshape(-1, len(looks))
 
 
 def _side(first: Array, second: Array | None, looks: Ints, stakes: Stakes | None) -> _Side:
@@ -139,12 +149,11 @@ def _side(first: Array, second: Array | None, looks: Ints, stakes: Stakes | None
     def sums(factors: Array, values: Array | None) -> Array:
         if values is None:
             return np.zeros((1, 1, 1))
-        if is_own:
-            found = _at_looks(factors * values, looks)
-        elif len(looks) == 1:
-            found = (factors[:, : looks[0]] @ values[:, : looks[0]].T).reshape(-1, 1)
-        else:
-            found = np.concatenate([_at_looks(row * values, looks) for row in factors])
+        found = (
+            _at_looks(factors * values, looks)
+            if is_own
+            else _products_at_looks(factors, values, looks)
+        )
         return np.asarray(found[:, None, :])
 
     both = None if errors_2 is None else errors * errors_2

@@ -1032,12 +1032,7 @@ class Session:
 
         It needs a journal (:meth:`open`).
         """
-        from sightline.report.decision_frame import decision_frame
-
-        self._journal()
-        view, contents = self._view_and_contents()
-        assert contents is not None
-        return decision_frame(contents.events, view)
+        return self._decisions_and_contents()[0]
 
     def export(self, path: str | PathLike[str]) -> None:
         """Write all decisions to a file, one row each, for off-policy evaluation.
@@ -1075,8 +1070,7 @@ class Session:
           The metadata of a Parquet file have the beginning of the session and all changes since:
           options added and retired, and rewards amended.
 
-        For Open Bandit Pipeline, ``arm`` is the action and ``probability`` the pscore; it needs
-        rewards, which a game does not show.
+        :func:`evaluate` reads it.
 
         Parameters
         ----------
@@ -1084,14 +1078,19 @@ class Session:
             Its suffix decides the format: ``.parquet`` or ``.csv``.  The file is written as a whole
             or not at all.
         """
-        from sightline.report.decision_frame import WRITERS, decision_frame
+        from sightline.report.decision_frame import WRITERS
 
         write = WRITERS[one_of("suffix of the file", Path(path).suffix.lower(), WRITERS)]
+        frame, contents = self._decisions_and_contents()
+        write_atomically(path, lambda file: write(frame, contents, file))
+
+    def _decisions_and_contents(self) -> tuple[pd.DataFrame, JournalContents]:
+        from sightline.report.decision_frame import decision_frame
+
         self._journal()
         view, contents = self._view_and_contents()
         assert contents is not None
-        frame = decision_frame(contents.events, view)
-        write_atomically(path, lambda file: write(frame, contents, file))
+        return decision_frame(contents.events, view), contents
 
     @exclusive
     def events(self, after: int = 0) -> list[Event]:
