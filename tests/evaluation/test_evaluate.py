@@ -189,6 +189,16 @@ def test_probability_1_says_that_others_had_0() -> None:
     assert found.support == 0.5
 
 
+def test_unknown_probabilities_are_named() -> None:
+    """As those of Thompson sampling without min_probability."""
+    frame = FRAME.copy()
+    frame.loc[frame.index[:7], ["probability", "p_A", "p_B", "p_C"]] = np.nan
+    found = sl.evaluate(frame, "B", columns=COLUMNS)
+    assert math.isnan(found.value)
+    assert "in 7 the probability of the chosen option is not known" in str(found)
+    assert sl.evaluate(frame, "B", columns=COLUMNS, supported_only=True).n == len(FRAME) - 7
+
+
 def test_weights_that_do_not_average_1_are_noticed() -> None:
     """Options that were rarely possible, in a log without all probabilities."""
     rng = np.random.default_rng(0)

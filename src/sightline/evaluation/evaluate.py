@@ -639,7 +639,7 @@ def _of_supported(
     notes: list[str] = []
     if support < 1.0:
         if not settings.supported_only or support == 0.0:
-            return dataclasses.replace(empty, notes=(_unsupported(names, supported, settings),))
+            return dataclasses.replace(empty, notes=(_unsupported(names, log, supported),))
         rows = np.flatnonzero(supported)
         found = _of_supported(
             log.take(rows), target.take(rows), _taken(control, rows), settings, empty
@@ -785,15 +785,20 @@ def _effective_size(ratios: Array) -> float:
     return float(ratios.sum() ** 2 / squares) if squares > 0.0 else 0.0
 
 
-def _unsupported(names: str, supported: NDArray[np.bool_], settings: _Settings) -> str:
+def _unsupported(names: str, log: Log, supported: NDArray[np.bool_]) -> str:
     """Sentences on a target that could not always have been played."""
-    count, n = int(supported.sum()), len(supported)
+    unknown = int(np.isnan(log.probability).sum())
+    why = []
+    if unknown:
+        why.append(f"in {unknown:,} the probability of the chosen option is not known")
+    if (~supported & ~np.isnan(log.probability)).any():
+        why.append("in the others an option that is needed had probability 0")
     text = (
-        f"{names} could have been played in {count:,} of {n:,} decisions only: in the others, an "
-        "option that is needed had probability 0, or its probability is not known. Rewards of such "
-        "decisions say nothing about it; min_probability= of a session prevents this."
+        f"{names} could have been played in {int(supported.sum()):,} of {len(log):,} decisions, as "
+        f"far as the log tells: {', and '.join(why)}. Their rewards say nothing about it; "
+        "min_probability= of a session prevents this."
     )
-    if count > 0:
+    if supported.any():
         text += " supported_only=True estimates the mean over the decisions that remain."
     return text
 
