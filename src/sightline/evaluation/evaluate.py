@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.likelihood import Bernoulli
+from sightline.core.likelihood import Bernoulli, Poisson
 from sightline.evaluation.estimators import (
     BIASED,
     METHODS,
@@ -433,9 +433,10 @@ def _settings(
             f"where {lowest:g} occurs"
         )
     told = log.rewards[~np.isnan(log.rewards)]
-    clicks = bool(np.isin(told, (0.0, 1.0)).all())
-    if session is not None and isinstance(session._live.table.likelihood, Bernoulli):
-        clicks = True
+    likelihood = None if session is None else session._live.table.likelihood
+    clicks = isinstance(likelihood, Bernoulli)
+    if not isinstance(likelihood, Poisson):  # rare counts are 0 and 1 at first
+        clicks = clicks or bool(np.isin(told, (0.0, 1.0)).all())
     bounds = (0.0, 1.0) if clicks else None
     if reward_range is not None:
         low, high = finite_array("reward_range", reward_range, (2,)).tolist()
@@ -671,6 +672,8 @@ def _of_supported(
                 "decision; weights='constant' does not"
             )
         weights = adaptive_weights(variances, settings.weights, settings.decay)
+        if not weights.any():
+            return dataclasses.replace(empty, notes=(f"{names} never differ.",))
     return _results(log, sides, weights, settings, empty, notes)
 
 
