@@ -189,6 +189,16 @@ def test_probability_1_says_that_others_had_0() -> None:
     assert found.support == 0.5
 
 
+def test_unknown_probabilities_are_named() -> None:
+    """As those of Thompson sampling without min_probability."""
+    frame = FRAME.copy()
+    frame.loc[frame.index[:7], ["probability", "p_A", "p_B", "p_C"]] = np.nan
+    found = sl.evaluate(frame, "B", columns=COLUMNS)
+    assert math.isnan(found.value)
+    assert "in 7 the probability of the chosen option is not known" in str(found)
+    assert sl.evaluate(frame, "B", columns=COLUMNS, supported_only=True).n == len(FRAME) - 7
+
+
 def test_weights_that_do_not_average_1_are_noticed() -> None:
     """Options that were rarely possible, in a log without all probabilities."""
     rng = np.random.default_rng(0)
@@ -377,8 +387,25 @@ def test_bad_logs_are_refused() -> None:
         sl.evaluate(FRAME.assign(probability=0.5), "A", columns=COLUMNS)
     with pytest.raises(ValueError, match="sum to 1"):
         sl.evaluate(FRAME.assign(p_A=0.9), "A", columns=COLUMNS)
+    with pytest.raises(ValueError, match="in their order"):
+        sl.evaluate(FRAME.assign(sequence=range(len(FRAME), 0, -1)), "A", columns=COLUMNS)
     with pytest.raises(ValueError, match="data must be a session"):
         sl.evaluate([1, 2], "A")
+
+
+def test_counts_are_not_taken_for_clicks(tmp_path: Path) -> None:
+    with sl.Session.open(
+        tmp_path / "c.db", ["A", "B"], sl.LinUCB(), rewards=sl.Poisson(), min_probability=0.5
+    ) as session:
+        session.tell_many([(one, float(i % 2)) for i, one in enumerate(session.ask(count=40))])
+        assert sl.evaluate(session, "A").interval == "asymptotic"
+
+
+def test_targets_that_never_differ_from_the_control_say_so() -> None:
+    same = np.tile([0.0, 1.0, 0.0], (len(FRAME), 1))
+    found = evaluate(same, "B", method="aipw")
+    assert math.isnan(found.value)
+    assert "never differ" in str(found)
 
 
 def test_games_have_no_rewards(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.core.likelihood import Bernoulli
+from sightline.core.likelihood import Bernoulli, Poisson
 from sightline.evaluation.estimators import (
     BIASED,
     METHODS,
@@ -433,9 +433,10 @@ def _settings(
             f"where {lowest:g} occurs"
         )
     told = log.rewards[~np.isnan(log.rewards)]
-    clicks = bool(np.isin(told, (0.0, 1.0)).all())
-    if session is not None and isinstance(session._live.table.likelihood, Bernoulli):
-        clicks = True
+    likelihood = None if session is None else session._live.table.likelihood
+    clicks = isinstance(likelihood, Bernoulli)
+    if not isinstance(likelihood, Poisson):  # rare counts are 0 and 1 at first
+        clicks = clicks or bool(np.isin(told, (0.0, 1.0)).all())
     bounds = (0.0, 1.0) if clicks else None
     if reward_range is not None:
         low, high = finite_array("reward_range", reward_range, (2,)).tolist()
@@ -639,7 +640,7 @@ def _of_supported(
     notes: list[str] = []
     if support < 1.0:
         if not settings.supported_only or support == 0.0:
-            return dataclasses.replace(empty, notes=(_unsupported(names, supported, settings),))
+            return dataclasses.replace(empty, notes=(_unsupported(names, log, supported),))
         rows = np.flatnonzero(supported)
         found = _of_supported(
             log.take(rows), target.take(rows), _taken(control, rows), settings, empty
@@ -671,6 +672,8 @@ def _of_supported(
                 "decision; weights='constant' does not"
             )
         weights = adaptive_weights(variances, settings.weights, settings.decay)
+        if not weights.any():
+            return dataclasses.replace(empty, notes=(f"{names} never differ.",))
     return _results(log, sides, weights, settings, empty, notes)
 
 
@@ -785,15 +788,20 @@ def _effective_size(ratios: Array) -> float:
     return float(ratios.sum() ** 2 / squares) if squares > 0.0 else 0.0
 
 
-def _unsupported(names: str, supported: NDArray[np.bool_], settings: _Settings) -> str:
+def _unsupported(names: str, log: Log, supported: NDArray[np.bool_]) -> str:
     """Sentences on a target that could not always have been played."""
-    count, n = int(supported.sum()), len(supported)
+    unknown = int(np.isnan(log.probability).sum())
+    why = []
+    if unknown:
+        why.append(f"in {unknown:,} the probability of the chosen option is not known")
+    if (~supported & ~np.isnan(log.probability)).any():
+        why.append("in the others an option that is needed had probability 0")
     text = (
-        f"{names} could have been played in {count:,} of {n:,} decisions only: in the others, an "
-        "option that is needed had probability 0, or its probability is not known. Rewards of such "
-        "decisions say nothing about it; min_probability= of a session prevents this."
+        f"{names} could have been played in {int(supported.sum()):,} of {len(log):,} decisions, as "
+        f"far as the log tells: {', and '.join(why)}. Their rewards say nothing about it; "
+        "min_probability= of a session prevents this."
     )
-    if count > 0:
+    if supported.any():
         text += " supported_only=True estimates the mean over the decisions that remain."
     return text
 

@@ -291,8 +291,10 @@ def _from_frame(frame: Any, columns: Mapping[str, Any], names: Sequence[Any] | N
         raise ValueError(f"data must be a session, a data frame or a file, got {shown(frame)}")
     for role in columns:
         one_of("key of columns", role, ROLES)
-    frame = _in_order(_with_position(frame).reset_index(drop=True))
+    frame = _with_position(frame).reset_index(drop=True)
     n = len(frame)
+    if "sequence" in frame.columns and not frame["sequence"].is_monotonic_increasing:
+        raise ValueError("decisions must be in their order, that of the column 'sequence'")
     if n == 0:
         raise ValueError("data must have at least one decision, got none")
     chosen = frame[_needed(frame, "action", columns)]
@@ -352,13 +354,6 @@ def _named(columns: Mapping[str, Any]) -> frozenset[str]:
         columns[role] for role in ("action", "reward", "probability") & columns.keys()
     }
     return frozenset(names | set(columns.get("probabilities", {}).values()))
-
-
-def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Decisions of an export in their order; other rows are in order by agreement."""
-    if "sequence" not in frame.columns or frame["sequence"].is_monotonic_increasing:
-        return frame
-    return frame.sort_values("sequence", kind="stable").reset_index(drop=True)
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Array:
