@@ -47,13 +47,25 @@ _INTERRUPTED = (
     "tests/stress/test_signals.py::test_an_interrupted_session_is_as_before_the_call_or_as_after_it"
 )
 STOOD_FOR = (
+    # the examples of the README, and tests of parts of one's own
+    "tests/test_examples.py::test_website",
+    "tests/test_examples.py::test_own_parts",
+    # runs, and the gain
+    "tests/test_own_parts.py::test_copies_serve_as_the_library_does",
+    "tests/test_own_parts.py::test_what_is_no_gain_gap_or_beta_is_refused_in_its_first_round[gap",
+    "tests/test_own_parts.py::test_what_is_no_gain_gap_or_beta_is_refused_in_its_first_round[overall",
+    # processes of other experiments
+    "tests/experiments/test_streams.py::test_processes_give_the_same_bits",
+    # figures of the paper
+    "tests/simulation/test_trajectory.py::test_the_informative_arm_prevails_on_end_of_optimism",
+    # other policies and settings
     "tests/contracts/test_likelihoods.py::test_regret_is_sublinear[IDS",
     "tests/core/posterior/test_gains.py::",
-    "tests/policies/test_games.py::test_a_jump_equals_the_rounds_it_skips_for_long",
-    "tests/policies/test_games.py::test_commitments_carry_far",
+    "tests/policies/test_games.py::",
+    "tests/policies/test_oam.py::",
+    "tests/policies/test_top_two.py::",
     "tests/policies/test_ids_games.py::",
     "tests/policies/test_unknown_noise.py::",
-    "tests/service/test_stop_rule.py::test_rewards_of_any_scale",
     "tests/sessions/test_propensities.py::",
     "tests/sessions/test_streams.py::",
     "tests/stress/test_kills.py::test_what_was_acknowledged_survives_kill_9[('IDS",
@@ -72,8 +84,22 @@ def is_thorough(name: str, is_slow: bool) -> bool:
     return not is_slow and name.startswith(_INTERPRETED) and not name.startswith(TIES)
 
 
+# Policies that the compiled run compiles: every estimator, every solver, every kind of choice.
+_COMPILED = (
+    sl.BayesianIDS,
+    sl.E4,
+    sl.IDS,
+    sl.LinUCB,
+    sl.OSSB,
+    sl.PrimalDual,
+    sl.SOLID,
+    sl.Stakes,
+    sl.ThompsonSampling,
+)
+
+
 def standing_in(policies: Iterable[tuple[Any, sl.extend.Policy]]) -> list[Any]:
-    """Parameters of a test of compiled policies; the compiled run has one of each class.
+    """Parameters of a test of compiled policies; the compiled run has one of each kept class.
 
     Parameters
     ----------
@@ -83,7 +109,8 @@ def standing_in(policies: Iterable[tuple[Any, sl.extend.Policy]]) -> list[Any]:
     seen: set[type] = set()
     found = []
     for value, policy in policies:
-        keeps = type(policy) not in seen or policy == sl.IDS(information="cell")
+        is_first = isinstance(policy, _COMPILED) and type(policy) not in seen
+        keeps = is_first or policy == sl.IDS(information="cell")
         seen.add(type(policy))
         marks = () if keeps else pytest.mark.thorough
         found.append(pytest.param(value, marks=marks, id=str(value)))

@@ -1,8 +1,9 @@
 """Runs recorded once, which no change of the code may change by accident.
 
-Every policy is compiled here, and by ``make thorough`` every configuration that has different
-kernels; without compilation the beginnings of the same runs are played again.  So what is compared
-with formulas in the interpreter alone holds for compiled code as well.
+Some policies are compiled in every run of the tests (``tests/selection.py``), and by ``make
+thorough`` every configuration that has different kernels; without compilation the beginnings of
+all runs are played again.  So what is compared with formulas in the interpreter alone holds for
+compiled code as well.
 
 ``python -m tests.test_recorded_runs`` records them again, after an intended change of numbers: say
 in the changelog which, and why.
