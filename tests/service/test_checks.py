@@ -29,12 +29,12 @@ def test_drift_is_shown_everywhere_until_the_experiment_is_forgotten(tmp_path: A
         body = {"options": {"A": [1.0, 0.0], "B": [0.0, 1.0]}, "policy": "ThompsonSampling"}
         body |= {"reward": {"kind": "bernoulli"}, "stop": {"delta": 0.05}}
         assert service("PUT", PAGE, body).status == 201
-        play(service, [0.9, 0.3], 150, draws)
+        play(service, [0.9, 0.3], 90, draws)
         quiet = service("GET", f"{PAGE}/status").body
         assert [one["passed"] for one in quiet["checks"]].count(False) == 0
         assert quiet["advice"] == ""
         assert "sightline_check_failed{" not in service("GET", "/metrics").body.decode()
-        play(service, [0.1, 0.3], 100, draws)
+        play(service, [0.1, 0.3], 60, draws)
         status = service("GET", f"{PAGE}/status").body
         (drift,) = [one for one in status["checks"] if one["name"] == "drift"]
         assert drift["passed"] is False

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import checks as benchmark
 from numpy.typing import NDArray
 
 import sightline as sl
@@ -368,6 +369,30 @@ def test_entering_again_or_in_other_portions_changes_nothing() -> None:
     assert all(np.array_equal(a, b) for a, b in pairs)
 
 
+@pytest.mark.parametrize("t", [100, 1024, 2000])
+def test_the_benchmark_simulates_the_blocks_of_a_session(t: int) -> None:
+    world = benchmark.QUIET["normal, level learned"]
+    runs = benchmark.simulate(world, np.random.default_rng(11), 2, 2048)
+    data = benchmark.data_at(runs, 1, t)
+    found, made = History(benchmark.K), benchmark.PACE * np.arange(t)
+    order = np.argsort(runs.arrivals[1, :t], kind="stable")
+    closings = []
+    for i in order[runs.arrivals[1, order] <= benchmark.PACE * t].tolist():
+        pending = Pending(str(i), int(runs.arms[1, i]), True, i + 1, 0.5, float(made[i]))
+        reward = float(runs.rewards[1, i])
+        ending: Any = "given up" if math.isnan(reward) else "told"
+        closings.append(Closing(pending, ending, reward, float(runs.arrivals[1, i])))
+    found.enter(0, closings)
+    for i in range(t):
+        row = runs.probabilities[1, i // benchmark.UPDATE][None]
+        found.enter_draws([i + 1], [int(runs.arms[1, i])], row)
+    blocks = found.blocks()
+    assert (blocks.length, blocks.processed, blocks.drawn) == data.blocks[:3]
+    for name in ("cells", "delays", "traffic"):
+        one, two = getattr(blocks, name), getattr(data.blocks, name)
+        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
 def test_many_options_have_fewer_blocks_and_bounded_memory() -> None:
     assert [history.most_blocks(k) for k in (1, 256, 257, 1024, 4096)] == [64, 64, 32, 16, 8]
     assert History(10**6).nbytes == 0
@@ -553,22 +578,22 @@ def test_rewards_of_any_kind_that_change_are_noticed() -> None:
 def test_a_missing_interaction_is_named() -> None:
     factors = {"image": ["a", "b"], "text": ["x", "y"], "color": ["red", "blue"]}
     pages = sl.factorial(factors)
-    u = -1.0 + 0.6 * pages.features[:, 1] * pages.features[:, 2]
+    u = -1.0 + 1.2 * pages.features[:, 1] * pages.features[:, 2]
     world = World(pages, sl.EpsilonGreedy(epsilon=1.0), rewards=sl.Bernoulli())
-    world.run(2500, world.clicks(1.0 / (1.0 + np.exp(-u))))
+    world.run(800, world.clicks(1.0 / (1.0 + np.exp(-u))))
     assert world.failed == {"fit"}
     assert world.checks()["fit"].sentence == (
         "Main effects are not enough: add the interaction image x text."
     )
     assert world.session.status().settled is not True
     numbers = World(pages, sl.EpsilonGreedy(epsilon=1.0))
-    numbers.run(1000, numbers.numbers(pages.features[:, 1] * pages.features[:, 3]))
+    numbers.run(400, numbers.numbers(pages.features[:, 1] * pages.features[:, 3]))
     assert numbers.checks()["fit"].sentence.endswith("add the interaction image x color.")
     added = World(
         sl.factorial(factors, [("image", "text")]), sl.EpsilonGreedy(epsilon=1.0),
         rewards=sl.Bernoulli(),
     )  # fmt: skip
-    added.run(2500, added.clicks(1.0 / (1.0 + np.exp(-u))))
+    added.run(800, added.clicks(1.0 / (1.0 + np.exp(-u))))
     assert added.failed == set()
 
 

@@ -863,7 +863,7 @@ class Session:
             # a policy without a report still has a commitment
             wake = Clock(held, float(live.counters.wake_log_t[0]))
         evidence, threshold = float(report.evidence), float(report.threshold)
-        view = view_of(live)
+        view = view_of(live, report)
         assumption = self._contradiction(view)
         doubt = assumption or view.doubt
         advice = f"{assumption} {advice_in(view.checks)}".strip() or self._advice()

@@ -382,8 +382,8 @@ def _rewards_of(likelihood: Any, predictors: Array) -> Array:
     return np.array([interpreted(mean_of)(likelihood, float(u)) for u in kept])
 
 
-def view_of(live: LiveState) -> SessionView:
-    """Copy a session; it may go on afterwards."""
+def view_of(live: LiveState, report: Evidence | None = None) -> SessionView:
+    """Copy a session; it may go on afterwards.  ``report`` is its evidence, if that is known."""
     counters, exact = live.counters, live.table.sums
     counts = np.repeat(counters.told, live.options.per_arm)
     sums = counters.totals - live.origin * counts
@@ -407,7 +407,7 @@ def view_of(live: LiveState) -> SessionView:
         weights=live.table.weights,
         scale=_scale(live),
         estimates=live.estimates(),
-        report=live.evidence(),
+        report=live.evidence() if report is None else report,
         learned=_learned(live),
         likelihood=live.table.likelihood,
         attributes=dict(live.decisions.attributes),
