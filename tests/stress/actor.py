@@ -60,7 +60,7 @@ def begin(policy: sl.extend.Policy, journal: Path | None = None, **options: Any)
 def where(session: sl.Session, number: int = 0) -> dict[str, Any]:
     """Arguments of ``ask`` that name a context, or bring options, where it needs them."""
     if session.options.stream:
-        return {"actions": SETS[number]}
+        return {"options": SETS[number]}
     return {} if session.options.contexts is None else {"context": number}
 
 
