@@ -123,7 +123,7 @@ def data_at(runs: Runs, run: int, t: int) -> Data:
         len(rounds),
         t,
         cells,
-        PACE * length * np.stack([np.arange(b), np.arange(1, b + 1)], axis=1),
+        np.array([[PACE * length * i, PACE * length * (i + 1)] for i in range(b)]),
         np.asarray(np.stack([count, average, spread], axis=1), np.float64),
         np.stack([np.full(K, float(t)), chosen - p.sum(axis=0), (p * (1 - p)).sum(axis=0)]),
     )
