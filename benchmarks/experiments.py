@@ -54,7 +54,7 @@ def compile_all() -> None:
             sl.simulate(problem, policy, 1)
 
 
-def run_experiment(experiment: sl.Experiment, threads: int) -> sl.Results:
+def run_experiment(experiment: sl.Experiment, threads: int) -> sl.types.Results:
     """Run with a fresh store."""
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(threads) as pool:
         results = sl.run(experiment, Path(directory) / "store", pool)

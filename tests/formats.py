@@ -118,7 +118,7 @@ def found_in_export(path: Path) -> dict[str, Any]:
 
 def found_in_store(path: Path) -> dict[str, Any]:
     """Columns of the results, and regret at the last checkpoint."""
-    frame = sl.Results.load(path).frame
+    frame = sl.types.Results.load(path).frame
     last = frame[frame["t"] == frame["t"].max()]
     return {
         "columns": list(frame.columns),

@@ -101,7 +101,7 @@ def test_exports_are_read_and_audited(folder: Path, name: str) -> None:
 def test_results_are_read(folder: Path) -> None:
     found, wanted = formats.found_in_store(folder / "store"), expected(folder)["store"]
     assert same(found, wanted), found
-    results = sl.Results.load(folder / "store")
+    results = sl.types.Results.load(folder / "store")
     assert len(results.lower_bounds) == 1, "the specification is read as well"
 
 
@@ -148,7 +148,7 @@ def test_files_of_a_later_version_ask_for_an_upgrade(folder: Path) -> None:
     changed = sealed(json.loads(manifest.read_text()) | {"version": 2})
     manifest.write_text(json.dumps(changed))
     with pytest.raises(ValueError, match="its version 2 is later than 1: upgrade sightline"):
-        sl.Results.load(folder / "store")
+        sl.types.Results.load(folder / "store")
 
     table = pq.read_table(folder / "export.parquet")
     metadata = json.loads(table.schema.metadata[decision_frame.METADATA]) | {"version": 2}

@@ -24,7 +24,6 @@ from sightline.problems.bandits import ContextualBandit as ContextualBandit
 from sightline.problems.bandits import LinearBandit as LinearBandit
 from sightline.problems.bandits import LinearGame as LinearGame
 from sightline.report.plan import plan as plan
-from sightline.report.results import Results as Results
 from sightline.report.run import run as run
 from sightline.report.scoreboard import scoreboard as scoreboard
 from sightline.service.client import Client as Client

@@ -8,6 +8,7 @@ from sightline.evaluation.evaluate import Evaluation as Evaluation
 from sightline.evaluation.evaluate import Evaluations as Evaluations
 from sightline.evaluation.evaluate import Interval as Interval
 from sightline.report.plan import Plan as Plan
+from sightline.report.results import Results as Results
 from sightline.report.scoreboard import Scoreboard as Scoreboard
 from sightline.service.client import RemoteDecision as RemoteDecision
 from sightline.service.client import ServiceError as ServiceError

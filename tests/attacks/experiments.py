@@ -34,14 +34,14 @@ def small(**changes: Any) -> sl.Experiment:
     return sl.Experiment(**given | changes)
 
 
-def finished(store: Path | None = None) -> sl.Results:
+def finished(store: Path | None = None) -> sl.types.Results:
     """Run it, in this process."""
     with ThreadPoolExecutor(1) as executor:
         return sl.run(small(), store, executor, progress=False)
 
 
 @functools.cache
-def _results() -> sl.Results:
+def _results() -> sl.types.Results:
     return finished()
 
 
@@ -136,16 +136,18 @@ def _runs() -> list[Attack]:
             "executor",
         ),
         refused("progress: text", lambda: sl.run(small(), progress="no"), "progress", "'no'"),  # type: ignore[arg-type]
-        refused("load: number", lambda: sl.Results.load(5), "store", "5"),  # type: ignore[arg-type]
-        refused("load: none", lambda: sl.Results.load(None), "store", "None"),  # type: ignore[arg-type]
-        refused("load: nothing there", lambda: sl.Results.load("/nothing/here"), "manifest.json"),
+        refused("load: number", lambda: sl.types.Results.load(5), "store", "5"),  # type: ignore[arg-type]
+        refused("load: none", lambda: sl.types.Results.load(None), "store", "None"),  # type: ignore[arg-type]
+        refused(
+            "load: nothing there", lambda: sl.types.Results.load("/nothing/here"), "manifest.json"
+        ),
         refused("experiment from a number", lambda: sl.Experiment.load(5), "path", "5"),  # type: ignore[arg-type]
         refused("experiment to a number", lambda: small().save(5), "path", "5"),  # type: ignore[arg-type]
         refused("text of none", lambda: sl.Experiment.from_toml(None), "TOML", "None"),  # type: ignore[arg-type]
     ]
 
 
-REPORTS: dict[str, tuple[Callable[[sl.Results], object], tuple[str, ...]]] = {
+REPORTS: dict[str, tuple[Callable[[sl.types.Results], object], tuple[str, ...]]] = {
     "summary: a number": (lambda r: r.summary(5), ("checkpoints", "5")),  # type: ignore[arg-type]
     "summary: unknown word": (lambda r: r.summary("first"), ("checkpoints", "'first'")),
     "summary: no checkpoint": (lambda r: r.summary([19]), ("19", "checkpoint")),
@@ -183,7 +185,7 @@ REPORTS: dict[str, tuple[Callable[[sl.Results], object], tuple[str, ...]]] = {
 
 
 def _reports() -> list[Attack]:
-    def use(call: Callable[[sl.Results], object]) -> object:
+    def use(call: Callable[[sl.types.Results], object]) -> object:
         return call(_results())
 
     return [

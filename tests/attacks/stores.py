@@ -90,7 +90,7 @@ def _flipped_experiment(store: Path) -> None:
 
 
 def _read(store: Path) -> object:
-    results = sl.Results.load(store)
+    results = sl.types.Results.load(store)
     assert results.complete
     return results.summary(), results.frame, results.seconds
 

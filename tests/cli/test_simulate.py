@@ -57,7 +57,7 @@ def test_json(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
     assert content["summary"][0]["mean"] == pytest.approx(
-        sl.Results.load(tmp_path / "store").summary()["mean"][0]
+        sl.types.Results.load(tmp_path / "store").summary()["mean"][0]
     )
     assert content["slopes"][0]["policy"] == "ids"
     assert content["lower_bounds"] == {"eoo": pytest.approx(0.8)}
@@ -193,7 +193,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(tmp_path: Path) -> Non
     assert output == ""
     assert errors.startswith("stopped; finished runs are kept.  Resume with: ")
     assert "Traceback" not in errors
-    left = sl.Results.load(store)
+    left = sl.types.Results.load(store)
     assert not left.complete
     script = tmp_path / "sightline"
     script.write_text(f"#!{sys.executable}\n{code}\n")
@@ -201,5 +201,5 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(tmp_path: Path) -> Non
     environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     command = errors.split("Resume with: ")[1].strip()
     subprocess.run(command, shell=True, env=environment, check=True, capture_output=True)
-    resumed = sl.Results.load(store)
+    resumed = sl.types.Results.load(store)
     assert bits(resumed) == bits(sl.run(sl.Experiment.load(store / "experiment.toml")))

@@ -21,7 +21,7 @@ def small(**changes: object) -> sl.Experiment:
     return sl.Experiment(**(arguments | changes))  # type: ignore[arg-type]
 
 
-def bits(results: sl.Results) -> list[object]:
+def bits(results: sl.types.Results) -> list[object]:
     """Everything that was computed, to the last bit; not how long it took."""
     return storage_bits(results._storage)
 

@@ -42,7 +42,7 @@ def test_it_comes_back_from_a_file_as_it_was(tmp_path: Path) -> None:
 def test_a_store_has_the_runs_of_simulate(tmp_path: Path) -> None:
     experiment = in_contexts()
     results = sl.run(experiment, tmp_path / "store", Recorder())
-    loaded = sl.Results.load(tmp_path / "store")
+    loaded = sl.types.Results.load(tmp_path / "store")
     assert bits(loaded) == bits(results)
     seed = experiment.seeds[-1]
     for name, problem in PROBLEMS.items():
@@ -59,7 +59,7 @@ def test_a_store_has_the_runs_of_simulate(tmp_path: Path) -> None:
 def test_policies_that_plan_by_the_horizon(tmp_path: Path) -> None:
     oam = {"OAM": sl.OAM(horizon=60)}
     results = sl.run(in_contexts(policies=oam), tmp_path / "store", Recorder())
-    assert bits(sl.Results.load(tmp_path / "store")) == bits(results)
+    assert bits(sl.types.Results.load(tmp_path / "store")) == bits(results)
 
 
 def test_the_lower_bound_stands_beside_the_results(tmp_path: Path) -> None:

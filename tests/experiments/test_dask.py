@@ -76,4 +76,4 @@ def test_the_command_line_finds_a_cluster(cluster: Cluster, tmp_path: Path) -> N
     options = ["--config", str(tmp_path / "experiment.toml"), "--store", str(tmp_path / "store")]
     result = CliRunner().invoke(app, ["simulate", *options, "--dask", address])
     assert result.exit_code == 0, result.output
-    assert bits(sl.Results.load(tmp_path / "store")) == bits(sl.run(experiment))
+    assert bits(sl.types.Results.load(tmp_path / "store")) == bits(sl.run(experiment))

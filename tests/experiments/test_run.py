@@ -81,7 +81,7 @@ def test_a_fresh_process_gives_the_same_bits(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     store = tmp_path / "store"
     subprocess.run([sys.executable, str(script), str(store)], env=environment, check=True)
-    assert bits(sl.Results.load(store)) == local_bits(small())
+    assert bits(sl.types.Results.load(store)) == local_bits(small())
 
 
 def test_policies_face_the_same_noise() -> None:
@@ -289,7 +289,7 @@ def test_memory_and_disk_hold_the_same(tmp_path: Path) -> None:
     passing = sl.run(experiment, executor=Recorder())
     assert bits(kept) == bits(passing)
     assert kept.frame.equals(passing.frame)
-    assert storage_bits(kept._storage) == bits(sl.Results.load(tmp_path / "store"))
+    assert storage_bits(kept._storage) == bits(sl.types.Results.load(tmp_path / "store"))
 
 
 def test_one_problem_in_many_blocks_is_one_curve() -> None:

@@ -34,7 +34,7 @@ def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
     lost = files(tmp_path / "store")[7]
     before = lost.read_bytes()
     lost.unlink()
-    assert not sl.Results.load(tmp_path / "store").complete
+    assert not sl.types.Results.load(tmp_path / "store").complete
     second, third = Recorder(), Recorder()
     results = sl.run(small(), tmp_path / "store", second)
     sl.run(small(), tmp_path / "store", third)
@@ -84,7 +84,7 @@ def test_rounds_beyond_64_bits(tmp_path: Path) -> None:
         replications=1,
     )
     results = sl.run(experiment, tmp_path / "store", Recorder())
-    again = sl.Results.load(tmp_path / "store")
+    again = sl.types.Results.load(tmp_path / "store")
     assert again.frame.t.tolist() == [10, 10**400 - 1, 10**400]
     assert again.frame.equals(results.frame)
     assert again.summary().t.tolist() == [10**400]
@@ -97,7 +97,7 @@ def test_another_experiment_is_refused(tmp_path: Path) -> None:
     for change in ({"seed": 2}, {"horizon": 300}, {"replications": 7}):
         with pytest.raises(ValueError, match="holds the results of another experiment"):
             sl.run(small(**change), tmp_path, Recorder())
-    assert bits(sl.Results.load(tmp_path)) == local_bits(small())
+    assert bits(sl.types.Results.load(tmp_path)) == local_bits(small())
 
 
 def test_other_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_other_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sources, "hash_of", lambda *modules: "changed")
     with pytest.raises(ValueError, match=r"computed by other sources than these \(eoo / IDS"):
         sl.run(small(), tmp_path, Recorder())
-    assert sl.Results.load(tmp_path).complete, "reading does not mix anything"
+    assert sl.types.Results.load(tmp_path).complete, "reading does not mix anything"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_damaged_blocks_are_refused(damage: str, tmp_path: Path) -> None:
     path.write_bytes(content)
     message = "does not belong to this store" if damage == "foreign" else "is damaged"
     with pytest.raises(ValueError, match=f"{path.name} {message}"):
-        sl.Results.load(tmp_path / "store").summary()
+        sl.types.Results.load(tmp_path / "store").summary()
     if damage != "flipped":  # which only reading the numbers shows
         with pytest.raises(ValueError, match=message):
             sl.run(small(), tmp_path / "store", Recorder())
@@ -229,7 +229,7 @@ def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
         changed[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         path.write_bytes(changed)
         try:
-            assert bits(sl.Results.load(tmp_path)) == expected
+            assert bits(sl.types.Results.load(tmp_path)) == expected
         except ValueError:
             noticed += 1
     assert noticed > 50
@@ -263,7 +263,7 @@ def test_every_flipped_bit_of_a_manifest_is_refused_or_changes_nothing(tmp_path:
             else:
                 assert found._manifest == expected._manifest
     path.write_bytes(content)
-    assert sl.Results.load(tmp_path).complete
+    assert sl.types.Results.load(tmp_path).complete
 
 
 def test_a_manifest_that_says_something_else_is_refused(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_manifest_that_says_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"manifest.json is not readable: its checksum does not match"
     ):
-        sl.Results.load(tmp_path)
+        sl.types.Results.load(tmp_path)
     with pytest.raises(
         ValueError, match=r"manifest.json is not readable: its checksum does not match"
     ):
@@ -288,11 +288,11 @@ def test_lower_bounds_come_from_the_specification_that_was_run(tmp_path: Path) -
     text = path.read_text()
     path.write_text(text.replace("noise_variance = 0.1", "noise_variance = 0.5"))
     with pytest.raises(ValueError, match=r"experiment.toml was changed after the store was made"):
-        sl.Results.load(tmp_path)
+        sl.types.Results.load(tmp_path)
     path.unlink()
-    assert sl.Results.load(tmp_path).complete
+    assert sl.types.Results.load(tmp_path).complete
     path.write_text(text)
-    assert len(sl.Results.load(tmp_path)._problems) == 2
+    assert len(sl.types.Results.load(tmp_path)._problems) == 2
 
 
 def test_other_directories_are_left_alone(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_other_directories_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"store must be a directory, and .*thesis.tex is a file"):
         sl.run(small(), tmp_path / "thesis.tex", Recorder())
     with pytest.raises(ValueError, match="is not a store of results"):
-        sl.Results.load(tmp_path)
+        sl.types.Results.load(tmp_path)
 
 
 def test_what_a_killed_writer_left_is_no_result(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_what_a_killed_writer_left_is_no_result(tmp_path: Path) -> None:
     first = tmp_path / f".manifest.json.{tag}.tmp"
     for file in (leftover, first):
         file.write_bytes(path.read_bytes()[:100])
-    assert bits(sl.Results.load(tmp_path)) == local_bits(small())
+    assert bits(sl.types.Results.load(tmp_path)) == local_bits(small())
     recorder = Recorder()
     sl.run(small(), tmp_path, recorder)
     assert not recorder.tasks
@@ -373,5 +373,5 @@ def test_two_processes_on_one_store(tmp_path: Path) -> None:
     for process in processes:
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
-    assert bits(sl.Results.load(tmp_path / "store")) == bits(sl.run(long()))
+    assert bits(sl.types.Results.load(tmp_path / "store")) == bits(sl.run(long()))
     assert not list(tmp_path.glob("store/**/*.tmp"))

@@ -100,7 +100,7 @@ def test_processes_give_the_same_bits() -> None:
 def test_a_store_has_the_runs_of_simulate_and_is_used_again(tmp_path: Path) -> None:
     experiment = on_streams()
     results = sl.run(experiment, tmp_path / "store", Recorder())
-    loaded = sl.Results.load(tmp_path / "store")
+    loaded = sl.types.Results.load(tmp_path / "store")
     assert bits(loaded) == bits(results)
     assert loaded.complete
     for name, problem in PROBLEMS.items():
@@ -129,7 +129,7 @@ def test_other_data_are_another_experiment(tmp_path: Path, problem: StreamBandit
     assert problem != recorded()
     with pytest.raises(ValueError, match="holds the results of another experiment"):
         sl.run(changed, tmp_path, Recorder())
-    assert local_bits(changed) != bits(sl.Results.load(tmp_path))
+    assert local_bits(changed) != bits(sl.types.Results.load(tmp_path))
 
 
 def test_data_that_are_changed_later_do_not_matter() -> None:
@@ -158,7 +158,7 @@ def test_a_specification_has_names_and_checksums() -> None:
 def test_what_has_no_meaning_is_left_out(tmp_path: Path) -> None:
     problems = {"sphere": SPHERE, "eoo": EOO}
     results = sl.run(on_streams(problems=problems), tmp_path / "store", Recorder())
-    for found in (results, sl.Results.load(tmp_path / "store")):
+    for found in (results, sl.types.Results.load(tmp_path / "store")):
         assert list(found.lower_bounds) == ["eoo"]
         assert set(found.pulls().problem) == {"eoo"}
         assert found.summary().problem.tolist() == ["sphere", "sphere", "eoo", "eoo"]

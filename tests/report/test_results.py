@@ -18,7 +18,7 @@ EXPERIMENT = small(replications=8, checkpoints=[10, 50, 100, 200])
 
 
 @pytest.fixture(scope="module")
-def results() -> sl.Results:
+def results() -> sl.types.Results:
     return sl.run(EXPERIMENT, executor=Recorder())
 
 
@@ -28,7 +28,7 @@ def regret(problem: str, policy: str) -> np.ndarray:
     return np.array([run.regret for run in runs])
 
 
-def test_the_frame_is_tidy(results: sl.Results) -> None:
+def test_the_frame_is_tidy(results: sl.types.Results) -> None:
     frame = results.frame
     assert list(frame.columns) == [
         "problem", "policy", "replication", "seed", "log_t", "t", "regret", "explorations", "pulls",
@@ -44,7 +44,7 @@ def test_the_frame_is_tidy(results: sl.Results) -> None:
         assert row.regret == pytest.approx(np.dot(list(row.pulls), gaps[row.problem]))
 
 
-def test_the_summary_is_that_of_numpy(results: sl.Results) -> None:
+def test_the_summary_is_that_of_numpy(results: sl.types.Results) -> None:
     table = results.summary("all", quantiles=(0.1, 0.5)).set_index(["problem", "policy", "t"])
     for cell in EXPERIMENT.cells:
         truth = regret(*cell)
@@ -60,7 +60,7 @@ def test_the_summary_is_that_of_numpy(results: sl.Results) -> None:
     assert results.summary([50, "1e2"]).t.tolist() == [50, 100] * 4
 
 
-def test_comparisons_are_paired(results: sl.Results) -> None:
+def test_comparisons_are_paired(results: sl.types.Results) -> None:
     table = results.compare("IDS", "LinUCB").set_index("problem")
     for problem in ("eoo", "sphere"):
         change = regret(problem, "IDS")[:, -1] - regret(problem, "LinUCB")[:, -1]
@@ -74,7 +74,7 @@ def test_comparisons_are_paired(results: sl.Results) -> None:
     assert (same.wins == 0.5).all()
 
 
-def test_slopes(results: sl.Results) -> None:
+def test_slopes(results: sl.types.Results) -> None:
     table = results.slopes(since=50).set_index(["problem", "policy"])
     log_t = np.log([50, 100, 200])
     slopes = [np.polyfit(log_t, run[1:], 1)[0] for run in regret("sphere", "LinUCB")]
@@ -92,7 +92,7 @@ def test_a_constant_policy_has_the_slope_of_its_gap() -> None:
     assert table.loc["eoo", "standard_error"] == pytest.approx(0, abs=1e-12)
 
 
-def test_mean_pulls(results: sl.Results) -> None:
+def test_mean_pulls(results: sl.types.Results) -> None:
     table = results.pulls([200])
     assert len(table) == 2 * (3 + 6)
     assert table.groupby(["problem", "policy"])["mean"].sum().tolist() == pytest.approx([200.0] * 4)
@@ -115,18 +115,18 @@ def test_infinite_regret_stays_infinite() -> None:
     results.plot(bounds={})
 
 
-def test_seconds_are_those_of_the_blocks(results: sl.Results) -> None:
+def test_seconds_are_those_of_the_blocks(results: sl.types.Results) -> None:
     assert set(results.seconds) == set(EXPERIMENT.cells)
     assert all(seconds > 0 for seconds in results.seconds.values())
 
 
-def test_results_say_what_they_are(results: sl.Results) -> None:
+def test_results_say_what_they_are(results: sl.types.Results) -> None:
     assert repr(results) == "Results(2 problems, 2 policies, 32 of 32 runs to 200 rounds)"
     assert results.complete
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
-def test_the_figure(results: sl.Results, suffix: str, tmp_path: Path) -> None:
+def test_the_figure(results: sl.types.Results, suffix: str, tmp_path: Path) -> None:
     figure: Any = results.plot(tmp_path / f"regret.{suffix}", bounds={"eoo": 0.8}, early=100)
     assert (tmp_path / f"regret.{suffix}").stat().st_size > 1000
     grid = figure.get_axes()
@@ -169,13 +169,13 @@ def test_incomplete_results_can_be_read(tmp_path: Path, monkeypatch: pytest.Monk
     sl.run(EXPERIMENT, tmp_path, Recorder())
     for path in tmp_path.glob("0[13]*/00000[0-5]*.parquet"):
         path.unlink()
-    results = sl.Results.load(tmp_path)
+    results = sl.types.Results.load(tmp_path)
     assert not results.complete
     assert results.summary().replications.tolist() == [8, 2, 8, 2]
     assert results.compare("IDS", "LinUCB").replications.tolist() == [2, 2]
     for path in tmp_path.glob("*/*.parquet"):
         path.unlink()
-    empty = sl.Results.load(tmp_path)
+    empty = sl.types.Results.load(tmp_path)
     assert (
         len(empty.frame) == len(empty.summary()) == len(empty.pulls()) == len(empty.slopes()) == 0
     )
@@ -183,7 +183,7 @@ def test_incomplete_results_can_be_read(tmp_path: Path, monkeypatch: pytest.Monk
     empty.plot()
 
 
-def test_bad_questions(results: sl.Results) -> None:
+def test_bad_questions(results: sl.types.Results) -> None:
     with pytest.raises(ValueError, match=r"policy must be one of .*did you mean 'LinUCB'"):
         results.compare("IDS", "LinUBC")
     with pytest.raises(ValueError, match="problem must be one of"):

@@ -64,7 +64,7 @@ class Experiments:
         self._stores = 0
 
     @staticmethod
-    def _numbers(results: sl.Results) -> dict[str, Any]:
+    def _numbers(results: sl.types.Results) -> dict[str, Any]:
         frame = results.frame.drop(columns=["seconds"], errors="ignore")
         return {name: column.tolist() for name, column in frame.items()}
 

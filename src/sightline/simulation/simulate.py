@@ -134,7 +134,7 @@ class Stop(Protocol):
 class Trajectory:
     """One simulated run, recorded at checkpoints: what ``simulate`` returns.
 
-    (An experiment of many runs, ``sl.run``, returns :class:`~sightline.Results`.)
+    (An experiment of many runs, ``sl.run``, returns :class:`~sightline.types.Results`.)
 
     Attributes
     ----------
