@@ -9,15 +9,15 @@ Closed decisions enter one by one, in their order, and each is processed once: e
 changes nothing, so that an interrupted entry can be repeated.  A replay of the journal leads to the
 same bits.
 
-| symbol                                    | here                       | shape     |
-|-------------------------------------------|----------------------------|-----------|
-| rounds of a block                         | ``Blocks.length``          | number    |
-| n, mean and sum of squared deviations of the rewards of an option; smallest and largest reward;
-  decisions closed without a reward         | ``Blocks.cells``           | (b, k, 6) |
-| times of the first and the last decision  | ``Blocks.made``            | (b, 2)    |
-| n, mean and squared deviations of log(1 + seconds until the reward) | ``Blocks.delays`` | (b, 3) |
-| decisions with known probabilities p; sums of [chosen] - p and of p (1 - p) | ``Blocks.traffic``
-  | (3, k) |
+| symbol                                             | here               | shape     |
+|----------------------------------------------------|--------------------|-----------|
+| rounds of a block                                  | ``Blocks.length``  | number    |
+| n, mean, squared deviations, minimum and maximum of | ``Blocks.cells``  | (b, k, 6) |
+| the rewards of an option; decisions without one    |                    |           |
+| times of the first and the last decision           | ``Blocks.made``    | (b, 2)    |
+| n, mean and squared deviations of log(1 + seconds) | ``Blocks.delays``  | (b, 3)    |
+| decisions with known probabilities p; sums of      | ``Blocks.traffic`` | (3, k)    |
+| [chosen] - p and of p (1 - p)                      |                    |           |
 """
 
 from __future__ import annotations
