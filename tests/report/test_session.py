@@ -444,9 +444,12 @@ LIKELIHOODS: dict[str, dict[str, Any]] = {
 
 
 @without_compilation
-@pytest.mark.parametrize("kept", [True, False], ids=["journal", "no journal"])
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [(sl.Stakes(), True), (sl.IDS(), True), (sl.IDS(), False)],
+    ids=["Stakes", "IDS", "IDS without a journal"],
+)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("policy", [sl.Stakes(), sl.IDS()], ids=["Stakes", "IDS"])
 def test_every_kind_of_reward_is_drawn_from_the_first_round_on(
     policy: sl.extend.Policy, likelihood: str, kept: bool, journal: Path, tmp_path: Path
 ) -> None:

@@ -251,6 +251,7 @@ def test_a_killed_session_goes_on_from_its_journal(
     path = tmp_path / "journal.db"
     noise = 1.0 if options is DUEL else 0.3
     whole = new_session(options, policy)
+    whole._live.states_probabilities = True  # as sessions with a journal
     session = sl.Session.open(path, options, policy, noise, 4, units="given")
     for seed in range(3):
         play(whole, 12, seed)

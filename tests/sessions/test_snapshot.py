@@ -51,7 +51,7 @@ def test_what_is_not_kept_changes_nothing(name: str, tmp_path: Path) -> None:
     policy = default_policies()[name]
     first, second = (sl.Session(MODEL.rewards, policy, 0.5, seed=1) for _ in range(2))
     rewards = np.random.default_rng(1)
-    for _ in range(30):
+    for _ in range(20):
         for session, reward in zip((first, second), [rewards.normal()] * 2, strict=True):
             session.tell(session.ask().id, reward)
         second.save(tmp_path / "file")
