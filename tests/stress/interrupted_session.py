@@ -150,6 +150,7 @@ class Journaled:
     def __init__(self, actors: list[Actor], policy: sl.extend.Policy) -> None:
         self._actors, self._session = actors, actors[0].session
         self._twin = begin(policy)
+        self._twin._live.states_probabilities = True  # as sessions with a journal
         self._seen = self._learned = 0
         self._exploring: dict[str, bool] = {}
 

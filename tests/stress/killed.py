@@ -65,6 +65,7 @@ class Victim:
     def __init__(self, path: Path, name: str, rng: random.Random) -> None:
         self.path, self.policy, self._rng = path, POLICIES[name], rng
         self._twin = begin(self.policy)
+        self._twin._live.states_probabilities = True  # as sessions with a journal
         self._seen = 0
         self._ids: dict[int, str] = {}
         self.acknowledged = self.unfinished = 0
