@@ -28,7 +28,7 @@ from sightline.core.linalg import Array, Ints
 from sightline.problems.bandits import LinearBandit
 from sightline.problems.base import deviation, named
 from sightline.problems.instances import unit_sphere
-from sightline.validation import LARGEST, affordable, finite_array, integer, number, shown
+from sightline.validation import LARGEST, affordable, finite_array, integer, number, scale, shown
 
 
 class FiniteClass(LinearBandit):
@@ -118,23 +118,31 @@ def _distinct(models: Array) -> Array:
 
 @named
 def linear_class(
-    k: int = 20, d: int = 2, points: int = 33, noise_variance: float = 1.0, seed: int = 0
+    k: int = 20,
+    d: int = 2,
+    points: int = 33,
+    radius: float = 1.0,
+    noise_variance: float = 1.0,
+    seed: int = 0,
 ) -> FiniteClass:
     """Linear models on a grid around e_1, with arms of :func:`~sightline.problems.unit_sphere`.
 
     The grid has one axis along the best arm x* and d - 1 orthogonal to it, so that some models
     agree with e_1 on x*.  As the grid becomes finer, c* tends to that of the linear bandit, from
-    below, if all parameters that matter are within a distance of 2 on every axis.
+    below, if all parameters that matter are on the grid.
 
     Parameters
     ----------
     points : int
         Points per axis, an odd number; there are points^d models.
+    radius : float
+        Largest distance from e_1 along an axis.
     """
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     points = integer("points", points, at_least=1)
     if points % 2 == 0:
         raise ValueError(f"points must be odd, such that the grid has e_1, got {points}")
+    radius = scale("radius", radius)
     affordable(
         f"points = {shown(points)}: {shown(points**d)} models of {k} arms", 16 * k * points**d
     )
@@ -143,8 +151,8 @@ def linear_class(
     along = bandit.actions @ axes
     along[bandit.best, 1:] = 0.0  # what QR leaves of x* beside its own axis is rounding
     steps = np.arange(points) - points // 2
-    grid = np.array(list(itertools.product(steps, repeat=d))) * (4.0 / max(points - 1, 1))
-    name = f"linear-class-{k}-{d}-{points}-seed{seed}"
+    grid = np.array(list(itertools.product(steps, repeat=d))) * (2.0 * radius / max(points - 1, 1))
+    name = f"linear-class-{k}-{d}-{points}-{radius:g}-seed{seed}"
     models = bandit.means + sum(np.outer(grid[:, i], along[:, i]) for i in range(d))
     return FiniteClass(models, len(grid) // 2, bandit.noise_std, name=name)
 
