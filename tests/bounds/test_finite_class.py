@@ -20,7 +20,7 @@ NAMED = {
     "lipschitz": sl.problems.lipschitz_class(5, 6),
     "cheating": sl.problems.cheating_class(8, noise_variance=0.25),
     "revealing": sl.problems.revealing_pair(),
-    "hiding": sl.problems.revealing_pair(true=1),
+    "hiding": sl.problems.revealing_pair(true=0),
 }
 
 
@@ -109,7 +109,7 @@ def test_a_pair_that_its_best_arm_tells_apart_has_bounded_regret() -> None:
     assert (bound.lower, bound.upper) == (0.0, 0.0)
     assert bound.reason is not None
     assert "playing optimal arms refutes the others" in bound.reason
-    other = sl.lower_bound(sl.problems.revealing_pair(0.2, true=1, noise_variance=0.3))
+    other = sl.lower_bound(sl.problems.revealing_pair(0.2, true=0, noise_variance=0.3))
     assert other.value == pytest.approx(0.3 / (2 * 0.2))
     assert other.reason is None
 

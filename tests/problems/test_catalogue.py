@@ -29,7 +29,7 @@ ALL: list[AnyProblem] = [
     problems.unimodal_class(3, 5, 1),
     problems.lipschitz_class(3, 4),
     problems.cheating_class(4, gap=0.2),
-    problems.revealing_pair(true=1),
+    problems.revealing_pair(true=0),
     problems.FiniteClass([[0.5, 0.2], [0.1, 0.3]], 1, 0.4, name="a class"),
     sl.ContextualBandit([np.eye(2), [[0.3, 0.1]]], [0.5, 0.2], [0.3, 0.7], name="in contexts"),
     sl.ContextualBandit([np.eye(2)] * 3, [0.5, 0.2], noise=BernoulliNoise()),

@@ -240,8 +240,8 @@ def cheating_class(
 ) -> FiniteClass:
     """Options of which one may be better than the first, and arms that tell its number in binary.
 
-    Under model 0, the true one, option 0 pays 1 and the others 1 - gap.  Under model i > 0 option i
-    pays 1 + gap instead.  Beside the options there are log2(options) *cheating arms*, which are
+    Under the true model option 0 pays 1 and the others 1 - gap.  Under model i > 0 option i pays
+    1 + gap instead.  Beside the options there are log2(options) *cheating arms*, which are
     never best (after Jun, Zhang, NeurIPS 2020): arm j pays 1 - cost, less 1 if bit j of the number
     of the model is set.  Per log n, trying every option costs (options - 1) sigma^2 / (2 gap), and
     the cheating arms alone 2 log2(options) cost sigma^2.  Optimistic policies never play them.
@@ -267,16 +267,17 @@ def cheating_class(
     pays[numbers, numbers] = 1.0 + gap
     pays[:, 0] = 1.0
     cheating = 1.0 - cost - ((numbers[:, None] >> np.arange(bits)) & 1)
+    models = np.hstack([pays, cheating])[::-1]  # the true one last: ties are broken by the order
     name = f"cheating-class-{options}-{gap:g}-{cost:g}"
-    return FiniteClass(np.hstack([pays, cheating]), 0, deviation(noise_variance), name=name)
+    return FiniteClass(models, options - 1, deviation(noise_variance), name=name)
 
 
 @named
-def revealing_pair(gap: float = 0.2, true: int = 0, noise_variance: float = 1.0) -> FiniteClass:
-    """Two models of two arms: the first arm pays gap or -gap, the second one 0.
+def revealing_pair(gap: float = 0.2, true: int = 1, noise_variance: float = 1.0) -> FiniteClass:
+    """Two models of two arms: the first arm pays -gap or gap, the second one 0.
 
-    Under model 0 the best arm itself refutes the other model: c* = 0, and bounded regret is
-    possible (Lattimore, Munos, NIPS 2014).  Under model 1 the best arm pays 0 in either case, and
+    Under model 1 the best arm itself refutes the other model: c* = 0, and bounded regret is
+    possible (Lattimore, Munos, NIPS 2014).  Under model 0 the best arm pays 0 in either case, and
     c* = sigma^2 / (2 gap).
 
     Parameters
@@ -289,4 +290,4 @@ def revealing_pair(gap: float = 0.2, true: int = 0, noise_variance: float = 1.0)
     gap = number("gap", gap, above=0, at_most=LARGEST)
     true = integer("true", true, at_least=0, at_most=1)
     name = f"revealing-pair-{gap:g}-{true}"
-    return FiniteClass([[gap, 0.0], [-gap, 0.0]], true, deviation(noise_variance), name=name)
+    return FiniteClass([[-gap, 0.0], [gap, 0.0]], true, deviation(noise_variance), name=name)
