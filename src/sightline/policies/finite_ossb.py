@@ -5,9 +5,16 @@ the likeliest model f-hat; else it plays the arm that lags most behind, or the o
 (Combes, Magureanu, Proutiere, NeurIPS 2017).  The estimate must lie in the class: it is the
 likeliest model and not the vector of empirical means.
 
-Guarantees: as epsilon and gamma go to 0, regret C log n + o(log n) with the constant C of the lower
-bound, under the conditions of the paper; the likeliest model as estimate is not the one of their
-proof.
+With this estimate numbers of pulls are no sufficient test.  Let f-hat be wrong, and let one arm
+tell it from the true model by I nats per pull.  After log(t) / I pulls f-hat is still the likelier
+one with a probability of about t^(-1/4), so that regret would grow like t^(3/4).  (Empirical means
+near the boundary have small gaps, and with them a large allocation; f-hat is as far from the
+boundary as the class has it.)  Exploitation therefore also needs evidence of log t against every
+model with another best arm; until then the arm that lags most behind is played.  If f-hat is true
+this changes nothing in the limit, since pulls by the allocation show log t nats on average.
+
+Guarantees: none is proved.  Theirs (C log n + o(log n) as epsilon and gamma go to 0, with the
+constant C of the lower bound) are for empirical means.
 
 An allocation depends on f-hat alone.  It is found by linear programming when a model is the
 likeliest for the first time, and kept.
@@ -30,6 +37,7 @@ from sightline.core.finite_class import (
     class_estimate,
     is_confusing,
     learn_outcome,
+    least_evidence,
     likeliest,
     rounding_of,
 )
@@ -112,13 +120,21 @@ def _furthest(state: FiniteOSSBState, model: int) -> tuple[int, float]:
 
 
 @compiled
+def _enough(state: FiniteOSSBState, model: int, lag: float) -> float:
+    """Return the lag or the evidence, the smaller one; inf if f-hat needs no exploration."""
+    if lag == math.inf:
+        return lag
+    return min(lag, least_evidence(state.estimate, model, state.estimate.bests[model]))
+
+
+@compiled
 def _choose(state: FiniteOSSBState, clock: Clock, offer: Any, rng: Generator) -> Choice:
     """Play the best arm, the one that lags most behind its allocation, or the one played least."""
     estimate = state.estimate
     model = likeliest(estimate)
     state.explores[0] = 0
     furthest, lag = _furthest(state, model)
-    if lag >= state.factor * log_round(clock):
+    if _enough(state, model, lag) >= state.factor * log_round(clock):
         return Choice(estimate.bests[model], 1.0, clock)
     state.explores[0] = 1
     fewest = 0
@@ -138,12 +154,12 @@ def _update(state: FiniteOSSBState, clock: Clock, arm: int, outcome: Any) -> Non
 
 @compiled
 def _inspect(state: FiniteOSSBState, clock: Clock, offer: Any) -> Evidence:
-    """Report what OSSB tests, in units of the squared reward: min_a N(a) / c(a) against log t."""
+    """Report what OSSB tests, in units of the squared reward, against log t."""
     model = likeliest(state.estimate)
     variance = state.estimate.noise_variance
-    lag = _furthest(state, model)[1]
+    found = _enough(state, model, _furthest(state, model)[1])
     threshold = variance * state.factor * log_round(clock)
-    return Evidence(state.estimate.bests[model], variance * lag, threshold, clock)
+    return Evidence(state.estimate.bests[model], variance * found, threshold, clock)
 
 
 register_policy(FiniteOSSBState, choose=_choose, update=_update, inspect=_inspect)
