@@ -15,7 +15,7 @@ from tests import naive_finite as naive
 
 NAMED = {
     "linear": sl.problems.linear_class(8, 2, 11),
-    "linear, three dimensions": sl.problems.linear_class(10, 3, 7, 2.0),
+    "linear, three dimensions": sl.problems.linear_class(10, 3, 7, 5, 2.0),
     "unimodal": sl.problems.unimodal_class(4, 7, 1),
     "lipschitz": sl.problems.lipschitz_class(5, 6),
     "cheating": sl.problems.cheating_class(8, noise_variance=0.25),
@@ -117,12 +117,12 @@ def test_a_pair_that_its_best_arm_tells_apart_has_bounded_regret() -> None:
 def test_a_grid_of_linear_models_tends_to_the_linear_bound() -> None:
     linear = sl.lower_bound(sl.problems.unit_sphere(20, 2, 1.0)).value
     values = [
-        sl.lower_bound(sl.problems.linear_class(points=points, radius=0.25)).value
-        for points in (21, 81, 321)
+        sl.lower_bound(sl.problems.linear_class(points=points, along=3, radius=0.5)).value
+        for points in (101, 1001, 10001)
     ]
     assert all(value <= linear * (1 + 1e-9) for value in values)
     assert values == sorted(values)
-    assert values[-1] == pytest.approx(linear, rel=0.02)
+    assert values[-1] == pytest.approx(linear, rel=2e-3)
 
 
 # --- ties, duplicates and near agreement ----------------------------------------------------------

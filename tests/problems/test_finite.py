@@ -140,6 +140,7 @@ def test_a_linear_class_has_linear_models_and_the_true_one(d: int, points: int) 
     ("make", "message"),
     [
         (lambda: sl.problems.linear_class(points=4), "points must be odd"),
+        (lambda: sl.problems.linear_class(along=2), "along must be odd"),
         (lambda: sl.problems.cheating_class(12), "options must be a power of two, got 12"),
         (lambda: sl.problems.unimodal_class(5, 5, 2), "levels must be at least 6, got 5"),
         (lambda: sl.problems.linear_class(points=10**9 + 1), "models of 20 arms would take"),

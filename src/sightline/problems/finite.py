@@ -121,6 +121,7 @@ def linear_class(
     k: int = 20,
     d: int = 2,
     points: int = 33,
+    along: int | None = None,
     radius: float = 1.0,
     noise_variance: float = 1.0,
     seed: int = 0,
@@ -134,26 +135,30 @@ def linear_class(
     Parameters
     ----------
     points : int
-        Points per axis, an odd number; there are points^d models.
+        Points per axis, an odd number.
+    along : int, optional
+        Points on the axis along x*, on which c* does not depend; as many as on others by default.
     radius : float
         Largest distance from e_1 along an axis.
     """
     k, d = integer("k", k, at_least=1), integer("d", d, at_least=1)
     points = integer("points", points, at_least=1)
-    if points % 2 == 0:
-        raise ValueError(f"points must be odd, such that the grid has e_1, got {points}")
+    along = points if along is None else integer("along", along, at_least=1)
+    for name, count in (("points", points), ("along", along)):
+        if count % 2 == 0:
+            raise ValueError(f"{name} must be odd, such that the grid has e_1, got {count}")
     radius = scale("radius", radius)
-    affordable(
-        f"points = {shown(points)}: {shown(points**d)} models of {k} arms", 16 * k * points**d
-    )
+    count = along * points ** (d - 1)
+    affordable(f"points = {shown(points)}: {shown(count)} models of {k} arms", 16 * k * count)
     bandit = unit_sphere(k, d, noise_variance, seed)
     axes = np.linalg.qr(np.column_stack([bandit.actions[bandit.best], np.eye(d)]))[0]
-    along = bandit.actions @ axes
-    along[bandit.best, 1:] = 0.0  # what QR leaves of x* beside its own axis is rounding
-    steps = np.arange(points) - points // 2
-    grid = np.array(list(itertools.product(steps, repeat=d))) * (2.0 * radius / max(points - 1, 1))
-    name = f"linear-class-{k}-{d}-{points}-{radius:g}-seed{seed}"
-    models = bandit.means + sum(np.outer(grid[:, i], along[:, i]) for i in range(d))
+    features = bandit.actions @ axes
+    features[bandit.best, 1:] = 0.0  # what QR leaves of x* beside its own axis is rounding
+    counts = [along] + [points] * (d - 1)
+    steps = [(np.arange(n) - n // 2) * (2.0 * radius / max(n - 1, 1)) for n in counts]
+    grid = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, d)
+    name = f"linear-class-{k}-{d}-{len(grid)}-{radius:g}-seed{seed}"
+    models = bandit.means + sum(np.outer(grid[:, i], features[:, i]) for i in range(d))
     return FiniteClass(models, len(grid) // 2, bandit.noise_std, name=name)
 
 
