@@ -42,8 +42,9 @@ def header(*cells: str) -> None:
 
 
 def mean_and_error(values: Sequence[float]) -> str:
-    error = np.std(values, ddof=1) / math.sqrt(len(values))
-    return f"{np.mean(values):.3g} ± {error:.1g}"
+    mean, error = np.mean(values), np.std(values, ddof=1) / math.sqrt(len(values))
+    digits = 0 if mean >= 100 else 1 if mean >= 10 else 2
+    return f"{mean:.{digits}f} ± {error:.{digits}f}"
 
 
 def grids() -> None:
