@@ -84,7 +84,7 @@ class History:
 
     @property
     def sigma(self) -> float:
-        return max(self.noise)
+        return float(max(self.noise))
 
     def losses(self) -> Array:
         """Negative log-likelihoods."""
@@ -107,7 +107,8 @@ class History:
         """Evidence against the likeliest model with another best arm."""
         losses, f = self.losses(), self.likeliest()
         best = int(self.models[f].argmax())
-        return min((losses[g] for g in self.rivals(best)), default=math.inf) - losses[f]
+        least = min((losses[g] for g in self.rivals(best)), default=math.inf)
+        return float(least - losses[f])
 
     def optimist(self, nats: float) -> int:
         """Model with the largest mean within so many nats, the likeliest one among equals."""
@@ -128,7 +129,8 @@ def ids_weights(history: History, largest: float) -> Array:
     q = np.zeros(len(losses))
     for g in history.rivals(int(history.models[f].argmax())):
         q[g] = math.exp(-eta * (losses[g] - losses[f]))
-    return q / q.sum()
+    weights: Array = q / q.sum()
+    return weights
 
 
 def ids_gains(history: History, weights: Array) -> Array:

@@ -271,6 +271,8 @@ def test_what_does_not_apply_is_refused(policy: sl.extend.Policy, message: str) 
 def test_calls_that_need_an_ellipsoid_refuse_a_class() -> None:
     with pytest.raises(ValueError, match=r"problem must have linear rewards, .* is a finite class"):
         sl.information_gains(CLASSES["revealing"], ["halfspace"], 10)
+    with pytest.raises(ValueError, match=r"game must not be a finite class of models, .* is one"):
+        sl.observability(CLASSES["revealing"])
 
 
 def test_means_beyond_what_a_float_can_square_are_refused() -> None:

@@ -17,7 +17,8 @@ sigma^2: O(M).  Means are taken relative to their average over the models, so th
 
 The evidence against g is L_g - L_f-hat.  The likelihood ratio of the models' average to the true
 model is a martingale with mean 1.  By Ville's inequality the evidence against the true model stays
-below log(M / delta) in all rounds at once, with probability 1 - delta.  In the notation of
+below log(M / delta) in all rounds at once, with probability 1 - delta; for sub-Gaussian noise it is
+a supermartingale, which suffices.  In the notation of
 :mod:`sightline.core.confidence` this is the coefficient with 2 log M in place of log det V, and
 S = 0; distances are 2 sigma^2 times the evidence.
 
@@ -136,7 +137,7 @@ def rounding_of(first: float, second: float) -> float:
 def is_rival(estimate: ClassEstimate, g: int, arm: int) -> bool:
     """Whether an arm is not best under a model."""
     value, highest = estimate.columns[arm, g], estimate.values[g]
-    return highest - value > rounding_of(highest, value)
+    return bool(highest - value > rounding_of(highest, value))
 
 
 @compiled
@@ -155,11 +156,12 @@ def is_confusing(estimate: ClassEstimate, f: int, g: int) -> bool:
 @compiled
 def least_evidence(estimate: ClassEstimate, model: int, arm: int) -> float:
     """Evidence of f-hat against the likeliest rival of an arm; inf if it has none."""
-    least = math.inf
-    for g in range(estimate.losses.shape[0]):
-        if estimate.losses[g] < least and is_rival(estimate, g, arm):
-            least = estimate.losses[g]
-    return least - estimate.losses[model]
+    least, losses = math.inf, estimate.losses
+    for g in range(losses.shape[0]):
+        if losses[g] < least and is_rival(estimate, g, arm):
+            least = losses[g]
+    evidence: float = least - losses[model]
+    return evidence
 
 
 @compiled
