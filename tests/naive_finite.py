@@ -103,11 +103,17 @@ class History:
     def rivals(self, arm: int) -> list[int]:
         return [i for i, g in enumerate(self.models) if g[arm] < max(g) - SAME]
 
-    def evidence(self) -> float:
-        """Evidence against the likeliest model with another best arm."""
+    def confusing(self) -> list[int]:
+        """Models that are confusing at the likeliest."""
+        f = self.models[self.likeliest()]
+        return [i for i, g in enumerate(self.models) if is_confusing(f, g)]
+
+    def evidence(self, confusing: bool = False) -> float:
+        """Evidence against the likeliest model with another best arm, or a confusing one."""
         losses, f = self.losses(), self.likeliest()
         best = int(self.models[f].argmax())
-        least = min((losses[g] for g in self.rivals(best)), default=math.inf)
+        against = self.confusing() if confusing else self.rivals(best)
+        least = min((losses[g] for g in against), default=math.inf)
         return float(least - losses[f])
 
     def optimist(self, nats: float) -> int:

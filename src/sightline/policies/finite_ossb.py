@@ -10,8 +10,13 @@ tell it from the true model by I nats per pull.  After log(t) / I pulls f-hat is
 one with a probability of about t^(-1/4), so that regret would grow like t^(3/4).  (Empirical means
 near the boundary have small gaps, and with them a large allocation; f-hat is as far from the
 boundary as the class has it.)  Exploitation therefore also needs evidence of log t against every
-model with another best arm; until then the arm that lags most behind is played.  If f-hat is true
-this changes nothing in the limit, since pulls by the allocation show log t nats on average.
+model that is confusing at f-hat, or 4 c(a) log t pulls, after which that probability is about 1/t.
+If f-hat is true this changes nothing in the limit, since pulls by the allocation show log t nats on
+average.  The limit on pulls matters where f-hat is wrong and the arms of its allocation cannot show
+it: exploitation can, as all models that are not confusing differ from f-hat on its best arms.
+
+If several arms are best under f-hat, exploitation plays the one among them that was played least:
+the bound counts on all of them to refute models that are not confusing.
 
 Guarantees: none is proved.  Theirs (C log n + o(log n) as epsilon and gamma go to 0, with the
 constant C of the lower bound) are for empirical means.
@@ -36,8 +41,8 @@ from sightline.core.finite_class import (
     ClassEstimate,
     class_estimate,
     is_confusing,
+    is_rival,
     learn_outcome,
-    least_evidence,
     likeliest,
     rounding_of,
 )
@@ -46,6 +51,8 @@ from sightline.core.model import Model
 from sightline.core.persistence import persists
 from sightline.jit import compiled, compiled_apart
 from sightline.policies.base import Choice, Evidence, register_policy
+
+_MANY = 4.0  # times as many pulls as in the lower bound are enough without evidence
 
 
 @persists("explores", "explorations")
@@ -121,10 +128,27 @@ def _furthest(state: FiniteOSSBState, model: int) -> tuple[int, float]:
 
 @compiled
 def _enough(state: FiniteOSSBState, model: int, lag: float) -> float:
-    """Return the lag or the evidence, the smaller one; inf if f-hat needs no exploration."""
-    if lag == math.inf:
+    """Return the lag or the evidence against confusing models, the smaller one; or lag / 4."""
+    estimate, least = state.estimate, math.inf
+    if lag == math.inf:  # there is none
         return lag
-    return min(lag, least_evidence(state.estimate, model, state.estimate.bests[model]))
+    for g in range(estimate.losses.shape[0]):
+        if estimate.losses[g] < least and is_confusing(estimate, model, g):
+            least = estimate.losses[g]
+    evidence: float = least - estimate.losses[model]
+    return max(min(lag, evidence), lag / _MANY)
+
+
+@compiled
+def _fewest_pulls(estimate: ClassEstimate, model: int, best: bool) -> int:
+    """Arm that was played least, among all or among those that are best under a model."""
+    fewest = -1
+    for a in range(estimate.pulls.shape[0]):
+        if best and is_rival(estimate, model, a):
+            continue
+        if fewest < 0 or estimate.pulls[a] < estimate.pulls[fewest]:
+            fewest = a
+    return fewest
 
 
 @compiled
@@ -135,12 +159,9 @@ def _choose(state: FiniteOSSBState, clock: Clock, offer: Any, rng: Generator) ->
     state.explores[0] = 0
     furthest, lag = _furthest(state, model)
     if _enough(state, model, lag) >= state.factor * log_round(clock):
-        return Choice(estimate.bests[model], 1.0, clock)
+        return Choice(_fewest_pulls(estimate, model, True), 1.0, clock)
     state.explores[0] = 1
-    fewest = 0
-    for a in range(1, estimate.pulls.shape[0]):
-        if estimate.pulls[a] < estimate.pulls[fewest]:
-            fewest = a
+    fewest = _fewest_pulls(estimate, model, False)
     forced = estimate.pulls[fewest] <= state.epsilon * (state.explorations[0] + 1)
     return Choice(fewest if forced else furthest, 1.0, clock)
 
