@@ -127,16 +127,16 @@ def _furthest(state: FiniteOSSBState, model: int) -> tuple[int, float]:
 
 
 @compiled
-def _enough(state: FiniteOSSBState, model: int, lag: float) -> float:
-    """Return the lag or the evidence against confusing models, the smaller one; or lag / 4."""
-    estimate, least = state.estimate, math.inf
-    if lag == math.inf:  # there is none
-        return lag
+def _is_enough(state: FiniteOSSBState, model: int, lag: float, level: float) -> bool:
+    """Whether lag and evidence against confusing models reach a level, or the lag four times it."""
+    if lag < level or lag >= _MANY * level:
+        return bool(lag >= level)
+    estimate = state.estimate
     for g in range(estimate.losses.shape[0]):
-        if estimate.losses[g] < least and is_confusing(estimate, model, g):
-            least = estimate.losses[g]
-    evidence: float = least - estimate.losses[model]
-    return max(min(lag, evidence), lag / _MANY)
+        near = estimate.losses[g] - estimate.losses[model] < level
+        if near and is_confusing(estimate, model, g):
+            return False
+    return True
 
 
 @compiled
@@ -158,7 +158,7 @@ def _choose(state: FiniteOSSBState, clock: Clock, offer: Any, rng: Generator) ->
     model = likeliest(estimate)
     state.explores[0] = 0
     furthest, lag = _furthest(state, model)
-    if _enough(state, model, lag) >= state.factor * log_round(clock):
+    if _is_enough(state, model, lag, state.factor * log_round(clock)):
         return Choice(_fewest_pulls(estimate, model, True), 1.0, clock)
     state.explores[0] = 1
     fewest = _fewest_pulls(estimate, model, False)
@@ -175,12 +175,12 @@ def _update(state: FiniteOSSBState, clock: Clock, arm: int, outcome: Any) -> Non
 
 @compiled
 def _inspect(state: FiniteOSSBState, clock: Clock, offer: Any) -> Evidence:
-    """Report what OSSB tests, in units of the squared reward, against log t."""
+    """Report the least N(a) / c(a), in units of the squared reward, against log t."""
     model = likeliest(state.estimate)
     variance = state.estimate.noise_variance
-    found = _enough(state, model, _furthest(state, model)[1])
+    lag = _furthest(state, model)[1]
     threshold = variance * state.factor * log_round(clock)
-    return Evidence(state.estimate.bests[model], variance * found, threshold, clock)
+    return Evidence(state.estimate.bests[model], variance * lag, threshold, clock)
 
 
 register_policy(FiniteOSSBState, choose=_choose, update=_update, inspect=_inspect)
