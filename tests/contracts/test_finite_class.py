@@ -15,7 +15,7 @@ from sightline.policies.base import choose, inspect, started, update, write_prob
 from sightline.problems import FiniteClass
 from sightline.simulation.loop import streams
 from tests.contracts.test_policies import ANYTIME
-from tests.marks import without_compilation
+from tests.marks import thorough, without_compilation
 
 USING = [
     sl.IDS(),
@@ -109,6 +109,7 @@ def test_stated_probabilities_are_those_of_the_draws(policy: sl.extend.Policy) -
         assert abs(frequency - p) <= 4 * math.sqrt(p * (1 - p) / len(draws))
 
 
+@thorough  # recorded runs compile the same kernels
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [sl.IDS(), sl.LinUCB(), sl.OSSB()], ids=str)
 def test_regret_is_sublinear(policy: sl.extend.Policy) -> None:
