@@ -111,6 +111,12 @@ PLAY_GAMES = [
     "Stakes",
     "ThompsonSampling",
 ]
+CLASSES = {
+    "unimodal": sl.problems.unimodal_class(3, 6, 1, noise_variance=0.1),
+    "cheating": sl.problems.cheating_class(8, 0.2),
+    "linear class": sl.problems.linear_class(8, 2, 9, noise_variance=0.1),
+}
+PLAY_CLASSES = ["IDS", "IDS exact algorithm", "LinUCB", "OSSB"]
 ROUNDS = [100, 2000]
 FAR_ROUNDS = [*ROUNDS, 10**6, 10**12]
 FAR = ["IDS", "IDS halfspace-ucb", "PrimalDual", "PrimalDual ucb", "IDS LogLog"]
@@ -123,7 +129,8 @@ def problems_of(name: str) -> dict[str, sl.LinearBandit | sl.LinearGame]:
         for label, problem in PROBLEMS.items()
         if name != "BayesianIDS angular" or problem.d == 2
     }
-    return {**bandits, **(GAMES if name in PLAY_GAMES else {})}
+    games = GAMES if name in PLAY_GAMES else {}
+    return {**bandits, **games, **(CLASSES if name in PLAY_CLASSES else {})}
 
 
 def runs(name: str) -> dict[str, Any]:

@@ -22,6 +22,8 @@ with several, all of them are free.
   (:mod:`sightline.bounds.likelihood_certificate`): divergences d(<x, theta>, <x, nu>) replace the
   squared norm, and gaps are those of mean rewards.  Alternatives remain half-spaces, since means
   grow with <x, nu>.
+- Finite classes of models (:mod:`sightline.bounds.finite_class`): alternatives are models of the
+  class, and the program is linear.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sightline.bounds.certificate import Bracket, Certified, bracket, warn_if_wide
+from sightline.bounds.finite_class import class_bracket, solve_class
 from sightline.bounds.finite_horizon import HorizonBound, bound_at
 from sightline.bounds.geometry import (
     ProblemView,
@@ -62,7 +65,7 @@ class LowerBound(Certified):
 
     Attributes
     ----------
-    problem : LinearBandit, ContextualBandit or LinearGame
+    problem : LinearBandit, ContextualBandit, LinearGame or FiniteClass
         The problem.
     parameter_set : Polytope or None
         M; None is all of R^d.
@@ -70,7 +73,7 @@ class LowerBound(Certified):
         alpha: pulls per log n that suffice to refute every alternative; inf for optimal arms.
         Its cost is ``upper``.
     alternatives : ndarray, shape (m, d)
-        nu_j, parameters under which another arm is best.
+        nu_j, parameters under which another arm is best; in a finite class, confusing models.
     multipliers : ndarray, shape (m,)
         lambda_j >= 0 with sum_j lambda_j <nu_j - theta, x>^2 / (2 sigma_x^2) <= Delta(x) for all
         arms; their sum is ``lower``.  In a game, |Y_x (nu_j - theta)|^2 replaces the product.
@@ -112,6 +115,8 @@ class LowerBound(Certified):
     def verify(self) -> Bracket:
         """Recompute both sides from the certificate alone, by plain arithmetic."""
         certificate = (self.allocation, self.alternatives, self.multipliers)
+        if self.problem.model.models is not None:
+            return class_bracket(self.problem, *certificate)
         if self.slopes is not None:
             return likelihood_bracket(self.problem, *certificate, self.slopes)
         return bracket(self.problem, *certificate, self.parameter_set, self.witness)
@@ -157,6 +162,11 @@ class LowerBound(Certified):
                 "No parameter with all means in [0, 1] makes another arm best: regret need not "
                 "grow like log n."
             )
+        if self.problem.model.models is not None:
+            return (
+                "No model has the means of the true one on all optimal arms and another best arm: "
+                "playing optimal arms refutes the others, and regret can stay bounded."
+            )
         of_contexts = "" if self.problem.model.contexts is None else " of the contexts"
         within = "" if self.parameter_set is None else ", within the parameter set"
         return (
@@ -166,6 +176,8 @@ class LowerBound(Certified):
 
     def __repr__(self) -> str:
         within = "R^d" if self.parameter_set is None else "a polytope"
+        if self.problem.model.models is not None:
+            within = f"{len(self.problem.model.models)} models"
         return (
             f"LowerBound({self.problem.name!r}, M = {within}: {self.lower:.10g} <= c* <= "
             f"{self.upper:.10g}, relative gap {self.gap:.1e})"
@@ -182,7 +194,7 @@ def lower_bound(
 
     Parameters
     ----------
-    problem : LinearBandit, ContextualBandit or LinearGame
+    problem : LinearBandit, ContextualBandit, LinearGame or FiniteClass
         Arms, parameter and noise, to whose variance c* is proportional; or arms, parameter and the
         likelihood of clicks or counts.  With a linear mean, parameters are those that leave the
         means of all arms in [0, 1].
@@ -210,7 +222,11 @@ def lower_bound(
         )
     number("tolerance", tolerance, above=0)
     witness = slopes = None
-    if problem.model.likelihood is None:
+    if problem.model.models is not None:
+        if parameter_set is not None:
+            raise ValueError("parameter_set must be None for a finite class, which is one itself")
+        allocation, alternatives, multipliers = solve_class(problem, tolerance)
+    elif problem.model.likelihood is None:
         allocation, alternatives, multipliers, witness = _solve(problem, parameter_set, tolerance)
     else:
         if parameter_set is not None:

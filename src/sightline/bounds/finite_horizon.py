@@ -65,6 +65,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sightline.bounds.certificate import Bracket, Certified
+from sightline.bounds.finite_class import class_bracket_at, solve_class_at
 from sightline.bounds.geometry import ScaledProblem, optimal_arms, scale_problem, whitened
 from sightline.core.linalg import Array, Ints
 from sightline.problems.base import TableProblem
@@ -154,6 +155,9 @@ def bound_at(bound: LowerBound, horizon: int) -> HorizonBound:
     if bound.parameter_set is not None:
         raise ValueError("a bound at a horizon is for all of R^d, this one has a parameter_set")
     problem, scaled = bound.problem, scale_problem(bound.problem)
+    if problem.model.models is not None:
+        of_class = solve_class_at(problem, _class_budget(problem, n))
+        return HorizonBound(bound, n, *of_class, *_bracket(bound, n, *of_class))
     problem.model.needs_weights("a bound at a horizon")
     problem.model.needs_noise("a bound at a horizon")
     # Newton's equations have two unknowns per arm, and NumPy copies them a few times
@@ -192,7 +196,11 @@ def _filled(view: BudgetedProblem, allocation: Array, logs: Array) -> Array:
 
 
 def _bracket(bound: LowerBound, horizon: int, *certificate: Array) -> Bracket:
-    lower, upper = finite_bracket(bound.problem, horizon, *certificate)
+    if bound.problem.model.models is not None:
+        budget = _class_budget(bound.problem, horizon)
+        lower, upper = class_bracket_at(bound.problem, budget, *certificate)
+    else:
+        lower, upper = finite_bracket(bound.problem, horizon, *certificate)
     # V(n) falls with n: a bound on its limit holds at every horizon
     return Bracket(max(lower, bound.verify().lower), upper)
 
@@ -239,6 +247,11 @@ def _budgeted(problem: TableProblem, horizon: int, scaled: ScaledProblem) -> Bud
         budgets=np.exp(np.minimum(logs, math.log(_LARGEST_BUDGET))),
         basis=basis,
     )
+
+
+def _class_budget(problem: TableProblem, horizon: int) -> float:
+    """Compute n / log n, at most ``_LARGEST_BUDGET``."""
+    return math.exp(min(float(_log_budgets(problem, horizon)[0]), math.log(_LARGEST_BUDGET)))
 
 
 def _log_budgets(problem: TableProblem, horizon: int) -> Array:

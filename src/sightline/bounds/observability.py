@@ -204,6 +204,8 @@ def observability(game: TableProblem, parameter_set: Polytope | None = None) -> 
     game.model.needs_noise("observability")
     if parameter_set is not None:
         instance("parameter_set", parameter_set, Polytope, "a Polytope or None")
+    if game.model.models is not None:
+        raise ValueError(f"game must not be a finite class of models, {game.name} is one")
     rewards, seen = game.model.rewards, game.model.observations
     for features in (rewards, seen):
         if 0.0 < (largest := float(np.abs(features).max())) < SMALLEST:

@@ -257,13 +257,12 @@ class Weights(enum.IntEnum):
 
 
 @compiled
-def _learning_rate(round_: Round, variance: float) -> float:
+def rate_of(rule: LearningRate, beta: float, variance: float) -> float:
     """Find eta times its factor in the exponent, over sigma^2."""
-    rule = round_.learning_rate
     if rule.kind == RateKind.EVIDENCE:
         eta = rule.value / math.sqrt(rule.largest_m[0])
     elif rule.kind == RateKind.BETA:
-        eta = math.sqrt(variance / round_.beta)
+        eta = math.sqrt(variance / beta)
     else:
         eta = rule.value
     return rule.exponent * eta / variance
@@ -278,7 +277,7 @@ def weigh_alternatives(kind: int, round_: Round) -> None:
     if kind == Weights.SOFTMIN:
         largest = round_.learning_rate.largest_m
         largest[0] = max(largest[0], 0.5 * least / variance)  # max_l m_l
-        rate = _learning_rate(round_, variance)
+        rate = rate_of(round_.learning_rate, round_.beta, variance)
     else:
         rate = 0.5 / variance
     mixing_weights(alternatives.distances, least, rate, weights)

@@ -7,6 +7,7 @@
 | sigma                           | ``noise_std``     | number    |
 | rho_x, where Y_x = rho_x x      | ``weights``       | (k,)      |
 | distribution of a reward given <x, theta> | ``likelihood`` |    |
+| F, mean vectors of which one is true      | ``models``     | (M, k) |
 
 Playing arm x shows the outcome Y_x theta + sigma xi, with p entries of independent noise xi of
 unit scale.  In a bandit the outcome is the reward: Y is X, the same memory.  With heteroscedastic
@@ -15,6 +16,9 @@ sigma / sigma_x, and all outcomes have the noise sigma.
 
 Clicks and counts have a likelihood in place of the noise (:mod:`sightline.core.likelihood`): arm x
 has the mean reward mu(<x, theta>), and sigma is 1.
+
+In a structured bandit the mean rewards of all arms are one of M known vectors.  Arms are then
+orthogonal, X = I and theta is the vector itself: a policy that ignores F plays k unrelated arms.
 
 In every round an action set (:mod:`sightline.core.action_set`) says which rows can be played.
 """
@@ -81,6 +85,8 @@ class Model:
         the relative noise of their arm, and the policy learns the common level.
     intercept : bool
         Whether the last feature is a constant, with the offset of all rewards as its coefficient.
+    models : ndarray, shape (M, k), optional
+        F, distinct vectors of mean rewards, one of which is true; None if any theta is possible.
     """
 
     rewards: Array
@@ -92,6 +98,7 @@ class Model:
     likelihood: Any = None
     noise_known: bool = True
     intercept: bool = False
+    models: Array | None = None
 
     @property
     def shows_rewards(self) -> bool:
@@ -100,8 +107,8 @@ class Model:
 
     @property
     def plain(self) -> bool:
-        """Whether it is a plain bandit: fixed arms and one known noise level."""
-        fixed = self.contexts is None and not self.stream
+        """Whether it is a plain bandit: fixed arms, one known noise level, any theta."""
+        fixed = self.contexts is None and not self.stream and self.models is None
         return fixed and self.likelihood is None and self.noise_known and self.shows_rewards
 
     def __getstate__(self) -> dict[str, Any]:

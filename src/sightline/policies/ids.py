@@ -29,6 +29,8 @@ threshold that holds in all rounds at once (:mod:`sightline.core.likelihood_fit`
 bound on the norm of theta, for all links but the identity.  That regret is optimal in the limit is
 measured and not proven.
 
+Finite classes of models: :mod:`sightline.policies.finite_ids`.
+
 Cost per exploration round: O(p (k d + d^2)) for ``"halfspace"``, where p <= k is the number of
 alternatives with a weight that is not negligible, O(k d^2) for ``"halfspace-ucb"``, and k quadratic
 programs more for cells or a constrained parameter set.  A stretch of exploitation costs as
@@ -96,6 +98,8 @@ _CONTEXTUAL = {
     "sampling": ("pair", "exact"),
     "gaps": ("auto", "value"),
 }
+# Options that are defined with models as alternatives.
+_ON_CLASS = {"information": ("halfspace", "plain"), "gaps": ("auto", "thresholded")}
 
 
 @dataclass(frozen=True)
@@ -202,9 +206,11 @@ class IDS(Policy):
         )
 
     def start(self, model: Model) -> Any:
-        """State before any data: an IDSState, or a ContextIDSState."""
+        """State before any data: an IDSState, a ContextIDSState or a FiniteIDSState."""
         from sightline.policies.contextual_ids import in_contexts  # it imports this module
 
+        if model.models is not None:
+            return self._on_class(model)
         if model.likelihood is not None and model.contexts is not None:
             model.needs_fixed_arms("IDS with clicks or counts")
         if model.stream and self.contexts == "contextual":
@@ -239,6 +245,27 @@ class IDS(Policy):
                 )
         estimated = self.context_probabilities == "estimated"
         return in_contexts(state, model, conditional, estimated)
+
+    def _on_class(self, model: Model) -> Any:
+        """State on a finite class of models."""
+        from sightline.policies.finite_ids import on_class
+
+        if self.parameter_set is not None:
+            raise ValueError("parameter_set must be None on a finite class, which is one itself")
+        for option, allowed in _ON_CLASS.items():
+            if getattr(self, option) not in allowed:
+                raise ValueError(
+                    f"IDS on a finite class needs {option} to be one of "
+                    f"{', '.join(map(repr, allowed))}, got {getattr(self, option)!r}"
+                )
+        return on_class(
+            model,
+            self.confidence,
+            self.learning_rate,
+            self.gaps == "thresholded",
+            SAMPLING[self.sampling],
+            self.exploitation == "keep",
+        )
 
     def _alternatives(
         self, estimate: LeastSquares

@@ -14,6 +14,8 @@ With clicks and counts the ellipsoid is that of the curvature at the maximum of 
 the arm with the largest bound on <x, theta> has the largest bound on its mean: GLM-UCB with local
 curvature.  The ellipsoid is asymptotic.
 
+On a finite class of models it is UCB-S (:mod:`sightline.policies.finite_ucb`).
+
 Cost per round: O(k d + d^2).  It learns from every round and never commits.
 
 Rarely switching (``switch_growth`` = C, from the same paper): the arm is computed again
@@ -53,7 +55,7 @@ from sightline.policies.base import (
     register_policy,
     report,
 )
-from sightline.validation import scale
+from sightline.validation import scale, shown
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,16 @@ class LinUCB(Policy):
             EVERY_KIND, masks=False, contexts=False, masks_in_contexts=False, streams=False
         )
 
-    def start(self, model: Model) -> LinUCBState | RareState:
-        """State before any data."""
+    def start(self, model: Model) -> Any:
+        """State before any data: a LinUCBState, a RareState, or on a class a FiniteUCBState."""
+        if model.models is not None:
+            from sightline.policies.finite_ucb import optimism_on_class
+
+            if self.switch_growth is not None:
+                raise ValueError(
+                    f"switch_growth must be None on a finite class, got {shown(self.switch_growth)}"
+                )
+            return optimism_on_class(model, self.confidence)
         estimate, confidence = begin(model, self.regulariser, self.confidence)
         always = LinUCBState(
             estimate=estimate, confidence=confidence, alternatives=half_spaces_for(estimate)

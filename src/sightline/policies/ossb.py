@@ -12,6 +12,9 @@ nothing is proved.  It is anytime.
 It learns from every round: exploitation feeds the means that the next allocation is found from,
 so it cannot be made a commitment without changing the method.
 
+On a finite class of models the estimate is the likeliest model
+(:mod:`sightline.policies.finite_ossb`).
+
 Cost per round: O(k d + d^2); now and then an allocation, O(k d^4 + d^6), whenever det G has grown.
 """
 
@@ -39,7 +42,7 @@ from sightline.validation import LARGEST, number
 
 @dataclass(frozen=True)
 class OSSB(Policy):
-    """Optimal sampling for structured bandits, in the linear structure.
+    """Optimal sampling for structured bandits, in the linear structure or on a finite class.
 
     Parameters
     ----------
@@ -53,7 +56,8 @@ class OSSB(Policy):
         theorem wants any positive value, but 0.1 and 1 cost more and prevented no such run.
     determinant_growth : float
         The allocation is computed again when det G has grown by 1 + this, or the best arm has
-        changed.  0.1 as in the experiments with OAM.
+        changed.  0.1 as in the experiments with OAM.  Unused on a finite class, where allocations
+        are those of models.
     """
 
     epsilon: float = 0.01
@@ -68,8 +72,12 @@ class OSSB(Policy):
         number("gamma", self.gamma, at_least=0, at_most=LARGEST)
         number("determinant_growth", self.determinant_growth, at_least=0, at_most=LARGEST)
 
-    def start(self, model: Model) -> OSSBState:
-        """State before any data."""
+    def start(self, model: Model) -> Any:
+        """State before any data: an OSSBState, or on a class a FiniteOSSBState."""
+        if model.models is not None:
+            from sightline.policies.finite_ossb import tracking_on_class
+
+            return tracking_on_class(model, self.epsilon, self.gamma)
         estimate, _ = unregularised(model, "OSSB")
         return OSSBState(
             estimate=estimate,

@@ -3,6 +3,12 @@
 from sightline.problems.bandits import ContextualBandit as ContextualBandit
 from sightline.problems.bandits import LinearBandit as LinearBandit
 from sightline.problems.bandits import LinearGame as LinearGame
+from sightline.problems.finite import FiniteClass as FiniteClass
+from sightline.problems.finite import cheating_class as cheating_class
+from sightline.problems.finite import linear_class as linear_class
+from sightline.problems.finite import lipschitz_class as lipschitz_class
+from sightline.problems.finite import revealing_pair as revealing_pair
+from sightline.problems.finite import unimodal_class as unimodal_class
 from sightline.problems.games import apple_tasting as apple_tasting
 from sightline.problems.games import dueling as dueling
 from sightline.problems.games import dynamic_pricing as dynamic_pricing

@@ -99,6 +99,8 @@ class Problem(ABC):
           shape (C, k, d); or ``actions`` and ``starts`` where contexts differ in size.
         - Games (JSON, NPZ): ``rewards``, shape (k, d), and ``observations``, shape (k, d) or
           (k, p, d), instead of ``actions``.
+        - Finite classes (JSON, NPZ): ``models``, shape (M, k), and ``true``, instead of ``actions``
+          and ``theta``.
         - Recorded streams: ``actions``, shape (n, k, d), and ``rewards``, shape (n, k).
 
         Parameters

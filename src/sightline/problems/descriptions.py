@@ -18,6 +18,7 @@ from sightline.core.likelihood import Likelihood, build_likelihood, describe_lik
 from sightline.problems.bandits import ContextualBandit, LinearBandit, LinearGame, NoisyRewards
 from sightline.problems.base import PROBLEMS as PROBLEMS
 from sightline.problems.base import TableProblem
+from sightline.problems.finite import FiniteClass
 from sightline.problems.noise import (
     BernoulliNoise,
     Counts,
@@ -33,7 +34,7 @@ from sightline.validation import action_set, call_described, file_path, one_of, 
 AnyProblem = TableProblem | StreamBandit
 
 _IN_FULL: dict[str, Callable[..., TableProblem]] = {
-    cls.__name__: cls for cls in (LinearBandit, ContextualBandit, LinearGame)
+    cls.__name__: cls for cls in (LinearBandit, ContextualBandit, LinearGame, FiniteClass)
 }
 
 _NOISES: dict[str, Callable[..., Any]] = {
@@ -64,17 +65,24 @@ def describe(problem: AnyProblem) -> dict[str, Any]:
             **(rewards or {"noise_std": problem.noise.std}),
             "source": dict(problem.contents),
         }
-    return {
-        **_describe_arms(problem),
-        "theta": problem.theta.tolist(),
-        **_describe_noise_of(problem),
-    }
+    return {**_describe_means(problem), **_describe_noise_of(problem)}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Likelihood):
         return describe_likelihood(value)
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _describe_means(problem: TableProblem) -> dict[str, Any]:
+    if isinstance(problem, FiniteClass):
+        return {
+            "type": "FiniteClass",
+            "name": problem.name,
+            "models": problem.models.tolist(),
+            "true": problem.true,
+        }
+    return {**_describe_arms(problem), "theta": problem.theta.tolist()}
 
 
 def _describe_arms(problem: TableProblem) -> dict[str, Any]:
@@ -145,6 +153,7 @@ _FIELDS: dict[Callable[..., Any], tuple[str, ...]] = {
     LinearBandit: ("actions", "theta", "noise_std"),
     ContextualBandit: ("action_sets", "theta", "probabilities", "noise_std"),
     LinearGame: ("rewards", "observations", "theta", "noise_std"),
+    FiniteClass: ("models", "true", "noise_std"),
     recorded_stream: ("actions", "rewards", "noise_std"),
 }
 
@@ -186,7 +195,9 @@ def _kind(fields: dict[str, Any]) -> tuple[Callable[..., Any], tuple[str, ...]]:
     if isinstance(fields.get("rewards"), Mapping):
         fields["rewards"] = build_likelihood(fields["rewards"])
         return make, ("actions", "theta", "rewards")
-    if "action_sets" in fields:
+    if "models" in fields:
+        make = FiniteClass
+    elif "action_sets" in fields:
         make = ContextualBandit
     elif "rewards" in fields and "actions" in fields:
         make = recorded_stream

@@ -73,6 +73,13 @@ def _distribution(state: IDSState) -> tuple[int, int, float, float, float, int]:
     return mixture.first, mixture.second, mixture.probability, mixture.ratio, beta, ucb_arm
 
 
+def _check_linear(problem: LinearBandit) -> None:
+    """Refuse what has no ellipsoid around an estimate."""
+    instance("problem", problem, LinearBandit, "a LinearBandit")
+    if problem.model.models is not None:
+        raise ValueError(f"problem must have linear rewards, {problem.name} is a finite class")
+
+
 def record_frames(
     problem: LinearBandit, policy: IDS, rounds: int, seed: int = 0
 ) -> tuple[Frame, ...]:
@@ -91,7 +98,7 @@ def record_frames(
     """
     if not isinstance(policy, IDS):
         raise ValueError(f"only policies of the IDS family can be watched, got {shown(policy)}")
-    instance("problem", problem, LinearBandit, "a LinearBandit")
+    _check_linear(problem)
     rounds = integer("rounds", rounds, at_least=1)
     if rounds >= FAR:
         raise ValueError(f"rounds must be below 2**53, got {shown(rounds)}")
@@ -197,7 +204,7 @@ def information_gains(
         The gains, normalised.
     """
     driver = IDS(information="halfspace-ucb") if driver is None else driver
-    instance("problem", problem, LinearBandit, "a LinearBandit")
+    _check_linear(problem)
     instance("driver", driver, IDS, "of the IDS family, such as IDS()")
     gains_wanted = entries("names", names, "a list of names of gains")
     rounds = valid_checkpoints(checkpoints, integer("horizon", horizon, at_least=1))
@@ -276,7 +283,7 @@ def information_ratios(
     seed : int
         Seed of the run; ``sl.simulate`` with that seed makes the same one.
     """
-    instance("problem", problem, LinearBandit, "a LinearBandit")
+    _check_linear(problem)
     instance("policy", policy, IDS, "of the IDS family, such as IDS()")
     one_of("sampling", policy.sampling, ["pair"])
     end = clock_at(integer("horizon", horizon, at_least=1) + 1)
