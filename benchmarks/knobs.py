@@ -36,8 +36,10 @@ ROWS: dict[str, sl.extend.Policy] = {
     "confidence=LogLog()": sl.IDS(confidence=sl.LogLog()),
     "confidence=FixedBeta(1.0)": sl.IDS(confidence=sl.FixedBeta(1.0)),
     'regulariser="matched"': sl.IDS(regulariser="matched"),
-    "parameter_set=box(-1, 1)": sl.IDS(parameter_set=sl.Polytope.box([-1.0, -1.0], [1.0, 1.0])),
-    "parameter_set=cross_polytope(2)": sl.IDS(parameter_set=sl.Polytope.cross_polytope(2)),
+    "parameter_set=box(-1, 1)": sl.IDS(
+        parameter_set=sl.problems.Polytope.box([-1.0, -1.0], [1.0, 1.0])
+    ),
+    "parameter_set=cross_polytope(2)": sl.IDS(parameter_set=sl.problems.Polytope.cross_polytope(2)),
     "LinUCB()": sl.LinUCB(),
     'LinUCB(regulariser="matched")': sl.LinUCB(regulariser="matched"),
     "ThompsonSampling()": sl.ThompsonSampling(),

@@ -23,5 +23,5 @@ paid = problem.gaps > 0
 print(f"upper side: {bound.allocation[paid] @ problem.gaps[paid]:.6f}")
 
 # A problem can be easier if the parameter is known to lie in a box.
-inside = sl.lower_bound(problem, sl.Polytope.box([-1.0, -1.0], [1.0, 1.0]))
+inside = sl.lower_bound(problem, sl.problems.Polytope.box([-1.0, -1.0], [1.0, 1.0]))
 print(f"c* within the box: {inside.value:.6f}")

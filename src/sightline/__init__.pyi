@@ -16,13 +16,13 @@ from sightline.core.confidence_rules import LogLog as LogLog
 from sightline.core.likelihood import Bernoulli as Bernoulli
 from sightline.core.likelihood import Gaussian as Gaussian
 from sightline.core.likelihood import Poisson as Poisson
-from sightline.core.projections import Polytope as Polytope
 from sightline.evaluation.evaluate import evaluate as evaluate
 from sightline.experiments.experiment import Experiment as Experiment
 from sightline.policies.catalogue import *  # noqa: F403 - at run time, the policies only
 from sightline.problems.bandits import ContextualBandit as ContextualBandit
 from sightline.problems.bandits import LinearBandit as LinearBandit
 from sightline.problems.bandits import LinearGame as LinearGame
+from sightline.problems.finite import FiniteClass as FiniteClass
 from sightline.report.plan import plan as plan
 from sightline.report.run import run as run
 from sightline.report.scoreboard import scoreboard as scoreboard

@@ -246,7 +246,7 @@ def _sizes() -> list[Attack]:
 
 
 def _polytopes() -> list[Attack]:
-    box = sl.Polytope.box
+    box = sl.problems.Polytope.box
     return [
         refused("box of texts", lambda: box(["0"], ["1"]), "lower", "'0'"),
         refused("box of dates", lambda: box(np.array([1], "M8[D]"), [1]), "lower", "datetime64"),
@@ -256,15 +256,26 @@ def _polytopes() -> list[Attack]:
         refused("box of two sizes", lambda: box([0.0, 0.0], [1.0]), "upper", "(1,)"),
         refused("box of two shapes", lambda: box([[0.0]], [1.0]), "lower", "(1, 1)"),
         refused("box too large", lambda: box([-1e300], [1e300]), "1e+300"),
-        refused("half-plane", lambda: sl.Polytope([[1.0, 0.0]], [1.0]), "unbounded"),
-        refused("empty", lambda: sl.Polytope([], []), "normals", "(0,)"),
-        refused("no list", lambda: sl.Polytope(None, [1.0]), "normals", "None"),  # type: ignore[arg-type]
-        refused("offsets of texts", lambda: sl.Polytope([[1.0]], ["1"]), "offsets", "'1'"),  # type: ignore[list-item]
-        refused("cross of 10**12", lambda: sl.Polytope.cross_polytope(10**12), "d", "10**12"),
-        refused("cross of 13", lambda: sl.Polytope.cross_polytope(13), "d", "13"),
-        refused("cross of 2.0", lambda: sl.Polytope.cross_polytope(2.0), "d", "2.0"),  # type: ignore[arg-type]
-        refused("cross radius", lambda: sl.Polytope.cross_polytope(2, "1"), "radius", "'1'"),  # type: ignore[arg-type]
-        refused("cross radius 10**400", lambda: sl.Polytope.cross_polytope(2, 10**400), "radius"),
+        refused("half-plane", lambda: sl.problems.Polytope([[1.0, 0.0]], [1.0]), "unbounded"),
+        refused("empty", lambda: sl.problems.Polytope([], []), "normals", "(0,)"),
+        refused("no list", lambda: sl.problems.Polytope(None, [1.0]), "normals", "None"),  # type: ignore[arg-type]
+        refused("offsets of texts", lambda: sl.problems.Polytope([[1.0]], ["1"]), "offsets", "'1'"),  # type: ignore[list-item]
+        refused(
+            "cross of 10**12", lambda: sl.problems.Polytope.cross_polytope(10**12), "d", "10**12"
+        ),
+        refused("cross of 13", lambda: sl.problems.Polytope.cross_polytope(13), "d", "13"),
+        refused("cross of 2.0", lambda: sl.problems.Polytope.cross_polytope(2.0), "d", "2.0"),  # type: ignore[arg-type]
+        refused(
+            "cross radius",
+            lambda: sl.problems.Polytope.cross_polytope(2, "1"),  # type: ignore[arg-type]
+            "radius",
+            "'1'",
+        ),
+        refused(
+            "cross radius 10**400",
+            lambda: sl.problems.Polytope.cross_polytope(2, 10**400),
+            "radius",
+        ),
         accepted("box", lambda: box([-1, -1], [1, 1])),
         accepted("box of a number", lambda: box(0.0, 1.0)),
         accepted("a point", lambda: box([0.5], [0.5])),

@@ -122,7 +122,7 @@ def _runs() -> list[Attack]:
         ),
         refused(
             "parameter set of another dimension",
-            lambda: simulate(policy=sl.IDS(parameter_set=sl.Polytope.box([0.0], [1.0]))),
+            lambda: simulate(policy=sl.IDS(parameter_set=sl.problems.Polytope.box([0.0], [1.0]))),
             "parameter_set",
             "1",
             kernels=True,
@@ -204,13 +204,13 @@ def _bounds() -> list[Attack]:
         ),
         refused(
             "bound within another dimension",
-            lambda: sl.lower_bound(WORLD, sl.Polytope.box([0.0], [1.0])),
+            lambda: sl.lower_bound(WORLD, sl.problems.Polytope.box([0.0], [1.0])),
             "parameter_set",
             "1",
         ),
         refused(
             "bound without theta",
-            lambda: sl.lower_bound(WORLD, sl.Polytope.box([2.0, 2.0], [3.0, 3.0])),
+            lambda: sl.lower_bound(WORLD, sl.problems.Polytope.box([2.0, 2.0], [3.0, 3.0])),
             "parameter_set must contain theta",
         ),
         refused("bound beyond floats", lambda: sl.lower_bound(far), "gap", "1e-200"),

@@ -255,7 +255,7 @@ def test_levels_within_a_set_that_constrains_nothing(seed: int) -> None:
     actions, theta, levels = random_levels(seed, 5, 2)
     problem = sl.LinearBandit(actions, theta, levels)
     free = sl.lower_bound(problem)
-    within = sl.lower_bound(problem, sl.Polytope.box([-1e4] * 2, [1e4] * 2))
+    within = sl.lower_bound(problem, sl.problems.Polytope.box([-1e4] * 2, [1e4] * 2))
     assert within.lower <= free.upper * (1 + 1e-9)
     assert within.upper >= free.lower * (1 - 1e-9)
     assert within.value == pytest.approx(free.value, rel=1e-6)

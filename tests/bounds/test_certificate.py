@@ -29,7 +29,7 @@ def random_bound(seed: int, within: bool) -> sl.types.LowerBound:
     box = None
     if within:
         size = problem.gaps.max() + 1.0
-        box = sl.Polytope.box(problem.theta - size * rng.random(d), problem.theta + size)
+        box = sl.problems.Polytope.box(problem.theta - size * rng.random(d), problem.theta + size)
     return sl.lower_bound(problem, box)
 
 
@@ -92,7 +92,7 @@ def test_random_certificates(seed: int) -> None:
 @pytest.mark.parametrize("within", [False, True])
 def test_what_is_no_number_proves_nothing(bad: float, within: bool) -> None:
     problem = sl.problems.end_of_optimism(noise_variance=1.0)
-    box = sl.Polytope.box([-2.0, -2.0], [2.0, 2.0]) if within else None
+    box = sl.problems.Polytope.box([-2.0, -2.0], [2.0, 2.0]) if within else None
     bound = sl.lower_bound(problem, box)
     allocation, multipliers = bound.allocation.copy(), bound.multipliers.copy()
     alternatives = bound.alternatives.copy()
@@ -121,12 +121,12 @@ def test_alternatives_outside_m_prove_nothing() -> None:
     problem = sl.problems.end_of_optimism(noise_variance=1.0)
     bound = sl.lower_bound(problem)
     certificate = (bound.allocation, bound.alternatives, bound.multipliers)
-    narrow = sl.Polytope.box([-1.0, -0.4], [1.0, 0.4])  # the alternative has 0.5
+    narrow = sl.problems.Polytope.box([-1.0, -0.4], [1.0, 0.4])  # the alternative has 0.5
     assert bracket(problem, *certificate, narrow) == (0.0, 0.0)  # none is left
     # within a box that is tiny beside theta, tolerances are those of the box
     problem = sl.LinearBandit([[1.0, 0.0], [1.0, 1e-10], [0.0, 1.0]], [1.0, -1.0], 1.0)
     bound = sl.lower_bound(problem)
-    tiny = sl.Polytope.box([1.0 - 1e-9, -1.0 - 1e-9], [1.0 + 1e-9, -1.0 + 1e-9])
+    tiny = sl.problems.Polytope.box([1.0 - 1e-9, -1.0 - 1e-9], [1.0 + 1e-9, -1.0 + 1e-9])
     assert bracket(problem, bound.allocation, bound.alternatives, bound.multipliers, tiny) == (0, 0)
 
 
@@ -138,7 +138,7 @@ def test_alternatives_that_m_does_not_allow(claimed: list[float]) -> None:
     """
     problem = sl.LinearBandit(np.eye(3), [1.0, 0.5, 0.0], 1.0)
     box = [*np.eye(3).tolist(), *(-np.eye(3)).tolist()]
-    polytope = sl.Polytope([*box, [0.0, -1.0, 1.0]], [2.0] * 6 + [0.25])
+    polytope = sl.problems.Polytope([*box, [0.0, -1.0, 1.0]], [2.0] * 6 + [0.25])
     alternatives = np.array([[1.0, 1.0, 0.0], claimed])
     multipliers = np.array([4.0, 2.0])
     allocation = np.array([np.inf, 8.0, 2.0])

@@ -133,7 +133,7 @@ def test_within_a_polytope(seed: int) -> None:
     theta = rng.standard_normal(4)
     problem = sl.ContextualBandit(apart(first, second), theta)
     size = rng.uniform(0.2, 2.0)
-    within = sl.lower_bound(problem, sl.Polytope.box(theta - size, theta + size))
+    within = sl.lower_bound(problem, sl.problems.Polytope.box(theta - size, theta + size))
     assert within.verify() == (within.lower, within.upper)
     parts = 0.0
     for arms, own in ((first, theta[:2]), (second, theta[2:])):
@@ -209,7 +209,7 @@ def test_reasons() -> None:
     assert "contexts" not in parallel
     alike = sl.lower_bound(sl.ContextualBandit([[[1.0]], [[2.0]]], [1.0])).reason
     assert alike == "Every arm is optimal: there is nothing to learn."
-    box = sl.Polytope.box([0.9, 0.4], [1.1, 0.6])
+    box = sl.problems.Polytope.box([0.9, 0.4], [1.1, 0.6])
     within = sl.lower_bound(sl.LinearBandit(eye, [1.0, 0.5]), box).reason
     assert within is not None
     assert "within the parameter set" in within
@@ -451,7 +451,7 @@ def test_more_arms_than_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_is_not_available() -> None:
     problem = sl.ContextualBandit([np.eye(2), -np.eye(2)], [1.0, 0.5])
-    box = sl.lower_bound(problem, sl.Polytope.box([-2.0, -2.0], [2.0, 2.0]))
+    box = sl.lower_bound(problem, sl.problems.Polytope.box([-2.0, -2.0], [2.0, 2.0]))
     with pytest.raises(ValueError, match=r"a bound at a horizon is for all of R\^d"):
         box.at(100)
     with pytest.raises(ValueError, match="only problems without contexts can be drawn"):

@@ -25,7 +25,7 @@ COMPARED = sl.problems.dueling(k=4, d=3, seed=0)
 SETTINGS: dict[str, Callable[[], Any]] = {
     "bandit": lambda: sl.lower_bound(sl.LinearBandit(ARMS, THETA), tolerance=NONE),
     "polytope": lambda: sl.lower_bound(
-        sl.LinearBandit(ARMS, THETA), sl.Polytope.box([-2] * 4, [2] * 4), tolerance=NONE
+        sl.LinearBandit(ARMS, THETA), sl.problems.Polytope.box([-2] * 4, [2] * 4), tolerance=NONE
     ),
     "contexts": lambda: sl.lower_bound(
         sl.ContextualBandit([ARMS[:6], ARMS[6:]], THETA), tolerance=NONE

@@ -240,4 +240,4 @@ def test_differences_of_all_sizes() -> None:
 
 def test_what_does_not_apply_is_refused() -> None:
     with pytest.raises(ValueError, match="parameter_set must be None for a finite class"):
-        sl.lower_bound(NAMED["lipschitz"], sl.Polytope.box([0] * 5, [1] * 5))
+        sl.lower_bound(NAMED["lipschitz"], sl.problems.Polytope.box([0] * 5, [1] * 5))

@@ -350,7 +350,7 @@ def test_corruption_never_moves_a_side_beyond_the_truth(seed: int, size: float) 
 
 def test_refusals() -> None:
     problem = sl.LinearGame(*random_game(np.random.default_rng(3), 9, 4))
-    box = sl.Polytope.box([-9.0] * problem.d, [9.0] * problem.d)
+    box = sl.problems.Polytope.box([-9.0] * problem.d, [9.0] * problem.d)
     with pytest.raises(ValueError, match="a parameter_set needs outcomes that are noisy rewards"):
         sl.lower_bound(problem, box)
     with pytest.raises(ValueError, match="a bound at a horizon needs outcomes"):

@@ -338,7 +338,7 @@ def test_oracles_face_the_same_program() -> None:
 def test_what_is_refused() -> None:
     problem = random_problem("logistic", 1, 4, 2)
     with pytest.raises(ValueError, match="a parameter_set needs rewards that are <x, theta>"):
-        sl.lower_bound(problem, sl.Polytope.box([-9.0, -9.0], [9.0, 9.0]))
+        sl.lower_bound(problem, sl.problems.Polytope.box([-9.0, -9.0], [9.0, 9.0]))
     with pytest.raises(ValueError, match="a bound at a horizon needs rewards"):
         sl.lower_bound(problem).at(1000)
     with pytest.raises(ValueError, match="observability needs rewards"):

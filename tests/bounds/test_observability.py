@@ -50,21 +50,25 @@ ALL_PAIRS = list(itertools.product(range(4), repeat=2))
 CHAIN = [(0, 0), (1, 1), (2, 2), (3, 3), (0, 1), (1, 2), (2, 3)]
 LINE = [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
 
-KNOWN: dict[str, tuple[str, Any, sl.Polytope | None]] = {
+KNOWN: dict[str, tuple[str, Any, sl.problems.Polytope | None]] = {
     "a bandit": ("local", sl.problems.end_of_optimism(), None),
     "a bandit with a spare arm": ("local", sl.LinearBandit(LINE, [1.0, 0.0]), None),
-    "a bandit in a box": ("local", sl.problems.large_gaps(), sl.Polytope.box([0, 0], [1, 1])),
+    "a bandit in a box": (
+        "local",
+        sl.problems.large_gaps(),
+        sl.problems.Polytope.box([0, 0], [1, 1]),
+    ),
     "one arm": ("trivial", sl.LinearBandit([[1.0]], [1.0]), None),
     "twice the same arm, unseen": ("trivial", game([[1.0], [1.0]], [[0.0], [0.0]]), None),
     "one arm is best in the box": (
         "trivial",
         game(np.eye(2), np.zeros((2, 2))),
-        sl.Polytope.box([1, 0], [2, 1]),
+        sl.problems.Polytope.box([1, 0], [2, 1]),
     ),
     "the parameter is known": (
         "trivial",
         game(np.eye(2), np.zeros((2, 2))),
-        sl.Polytope.box([1, 0], [1, 0]),
+        sl.problems.Polytope.box([1, 0], [1, 0]),
     ),
     "full information": ("local", graph(np.ones((3, 3))), None),
     "dueling": ("local", dueling(4, ALL_PAIRS), None),
@@ -78,7 +82,7 @@ KNOWN: dict[str, tuple[str, Any, sl.Polytope | None]] = {
     "apple tasting": (
         "local",
         game([[-1, 0], [0, -1]], np.stack([signals([0, 1]), [[1, 1], [0, 0]]])),
-        sl.Polytope.simplex(2),
+        sl.problems.Polytope.simplex(2),
     ),
     "label efficient": (
         "global",
@@ -86,17 +90,17 @@ KNOWN: dict[str, tuple[str, Any, sl.Polytope | None]] = {
             [[0, -1], [-1, 0], [-1, -1]],
             np.stack([[[1, 1], [0, 0]], [[1, 1], [0, 0]], signals([0, 1])]),
         ),
-        sl.Polytope.simplex(2),
+        sl.problems.Polytope.simplex(2),
     ),
     "posted prices, what is missed is lost": (
         "global",
         pricing(4, lambda i, j: i - j, -2.0),
-        sl.Polytope.simplex(4),
+        sl.problems.Polytope.simplex(4),
     ),
     "posted prices, what is paid is earned": (
         "local",  # what is seen says what was earned: a bandit
         pricing(4, lambda i, j: i + 1, 0.0),
-        sl.Polytope.simplex(4),
+        sl.problems.Polytope.simplex(4),
     ),
     "a graph with loops": ("local", graph(np.eye(3)), None),
     "a clique without loops": ("local", graph(1 - np.eye(3)), None),
@@ -182,7 +186,9 @@ def test_wrong_witnesses_are_found() -> None:
         dataclasses.replace(found, parameters=-found.parameters).verify()
 
 
-def random_game(rng: np.random.Generator) -> tuple[Array, Array, sl.Polytope | None, naive.Chart]:
+def random_game(
+    rng: np.random.Generator,
+) -> tuple[Array, Array, sl.problems.Polytope | None, naive.Chart]:
     """A game of small integers, which has ties of all kinds, and a set of parameters."""
     k, d, p = rng.integers([1, 1, 1], [6, 4, 3])
     rewards = rng.integers(-2, 3, size=(k, d)).astype(float)
@@ -191,10 +197,10 @@ def random_game(rng: np.random.Generator) -> tuple[Array, Array, sl.Polytope | N
     if which == 0 or (which == 1 and d == 1):
         return rewards, seen, None, naive.all_of(d)
     if which == 1:
-        return rewards, seen, sl.Polytope.simplex(int(d)), naive.simplex(d)
+        return rewards, seen, sl.problems.Polytope.simplex(int(d)), naive.simplex(d)
     lower = rng.integers(-2, 2, size=d).astype(float)
     upper = lower + rng.integers(1, 3, size=d)
-    return rewards, seen, sl.Polytope.box(lower, upper), naive.box(lower, upper)
+    return rewards, seen, sl.problems.Polytope.box(lower, upper), naive.box(lower, upper)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -206,7 +212,7 @@ def test_random_games_by_enumeration_whatever_their_units(seed: int) -> None:
     paid, shown = 10.0 ** rng.integers(-8, 9, size=2)
     if parameter_set is not None:
         normals = np.array(parameter_set.normals) * columns
-        parameter_set = sl.Polytope(normals.tolist(), parameter_set.offsets)
+        parameter_set = sl.problems.Polytope(normals.tolist(), parameter_set.offsets)
     found = sl.observability(game(paid * rewards * columns, shown * seen * columns), parameter_set)
     assert found.verify() < 1e-9
     neighbours = {(pair.first, pair.second): pair.between for pair in found.neighbours}
@@ -236,7 +242,7 @@ def test_a_set_that_is_nearly_flat() -> None:
     normal = np.array([1.0, 1.0]) / np.sqrt(2)
     rows = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], list(normal), list(-normal)]
     for width in (1e-3, 1e-6, 1e-12, 0.0):
-        thin = sl.Polytope(rows, [1, 1, 1, 1, width, width])
+        thin = sl.problems.Polytope(rows, [1, 1, 1, 1, width, width])
         found = sl.observability(game(np.eye(2), [[1.0, 1.0], [0.0, 0.0]]), thin)
         assert found.kind == "hopeless"
         assert found.directions.shape[1] == (2 if width > 1e-8 else 1)
@@ -247,7 +253,7 @@ def test_a_flat_set_knows_what_is_constant() -> None:
     """On the simplex of two outcomes one probability says the other."""
     problem = game(np.eye(2), [[1.0, 0.0], [0.0, 0.0]])
     assert sl.observability(problem).kind == "hopeless"
-    assert sl.observability(problem, sl.Polytope.simplex(2)).kind == "local"
+    assert sl.observability(problem, sl.problems.Polytope.simplex(2)).kind == "local"
 
 
 def test_what_is_refused() -> None:
@@ -260,7 +266,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="a Polytope or None"):
         sl.observability(problem, [1.0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="dimension of the actions, 2; got 3"):
-        sl.observability(problem, sl.Polytope.simplex(3))
+        sl.observability(problem, sl.problems.Polytope.simplex(3))
     with pytest.raises(ValueError, match="features must reach 1e-70"):
         sl.observability(game(1e-80 * np.eye(2), np.eye(2)))
 

@@ -91,6 +91,6 @@ def test_bad_input_is_one_sentence(arguments: list[str], said: str) -> None:
 def test_a_box_is_a_parameter_set() -> None:
     result = runner.invoke(app, ["game", "large_gaps", "--box", "2", "--json"])
     found = json.loads(result.output)
-    truth = sl.observability(sl.problems.large_gaps(), sl.Polytope.box([-2, -2], [2, 2]))
+    truth = sl.observability(sl.problems.large_gaps(), sl.problems.Polytope.box([-2, -2], [2, 2]))
     assert found["neighbours"][0]["arms"] == [truth.neighbours[0].first, truth.neighbours[0].second]
     assert np.abs(found["parameters"]).max() <= 2.0 + 1e-9

@@ -18,7 +18,7 @@ from tests.contracts.test_policies import CONFIGURATIONS
 from tests.experiments.helpers import EOO, SPHERE, small
 from tests.own_policies import EpsilonGreedy
 
-BOX = sl.Polytope.box([-2.0, -2.0], [2.0, 2.0])
+BOX = sl.problems.Polytope.box([-2.0, -2.0], [2.0, 2.0])
 EXPERIMENTS = [
     small(),
     small(checkpoints=[1, 7, 200], seed=10**30),

@@ -125,7 +125,7 @@ def test_what_cannot_be_sent_to_a_process_runs_here() -> None:
 
 
 def test_a_policy_that_does_not_fit_a_problem_is_named() -> None:
-    wide = sl.IDS(parameter_set=sl.Polytope.box([-1.0] * 3, [1.0] * 3))
+    wide = sl.IDS(parameter_set=sl.problems.Polytope.box([-1.0] * 3, [1.0] * 3))
     with pytest.raises(ValueError, match=r"eoo / wide, .*the dimension of the actions, 2; got 3"):
         sl.run(small(policies={"wide": wide}), executor=Recorder())
 

@@ -263,7 +263,7 @@ def test_data_of_exploitation_can_be_kept() -> None:
         (sl.LinUCB(confidence=sl.LogLog()), "confidence must be LogDet or FixedBeta on a finite"),
         (sl.LinUCB(switch_growth=0.5), "switch_growth must be None on a finite class, got 0.5"),
         (
-            sl.IDS(parameter_set=sl.Polytope.box([0] * 2, [1] * 2)),
+            sl.IDS(parameter_set=sl.problems.Polytope.box([0] * 2, [1] * 2)),
             "parameter_set must be None on a finite class",
         ),
     ],

@@ -141,7 +141,7 @@ def test_a_plan_takes_a_policy_without_a_bound() -> None:
 
 @pytest.mark.parametrize("noise_std", [None, 1.0])
 def test_a_parameter_set_is_in_units_of_the_reward(noise_std: float | None) -> None:
-    policy = sl.IDS(parameter_set=sl.Polytope.box([-1.0, -1.0], [1.0, 1.0]))
+    policy = sl.IDS(parameter_set=sl.problems.Polytope.box([-1.0, -1.0], [1.0, 1.0]))
     assert policy.tells_scale
     session = sl.Session({"A": [1.0, 0.0], "B": [0.0, 1.0]}, policy, noise_std)
     session.tell(session.ask(), 0.5)

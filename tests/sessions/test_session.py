@@ -31,7 +31,9 @@ POLICIES: list[sl.extend.Policy] = [
     sl.BayesianIDS(samples=200),
     EpsilonGreedy(0.3),
 ]
-IN_A_BOX = sl.IDS(information="cell", parameter_set=sl.Polytope.box([-2.0, -2.0], [2.0, 2.0]))
+IN_A_BOX = sl.IDS(
+    information="cell", parameter_set=sl.problems.Polytope.box([-2.0, -2.0], [2.0, 2.0])
+)
 every_policy = pytest.mark.parametrize(
     "policy", [*POLICIES, pytest.param(IN_A_BOX, marks=without_compilation)], ids=str
 )

@@ -119,7 +119,7 @@ def test_regret_tends_to_the_lower_bound() -> None:
         pytest.param(sl.IDS(information="directed"), marks=thorough),
         pytest.param(sl.IDS(information="laplace"), marks=thorough),
         pytest.param(sl.IDS(information="cell-ucb", sampling="exact"), marks=thorough),
-        sl.IDS(parameter_set=sl.Polytope.box([-2.0, -2.0], [2.0, 2.0])),
+        sl.IDS(parameter_set=sl.problems.Polytope.box([-2.0, -2.0], [2.0, 2.0])),
     ],
     ids=str,
 )

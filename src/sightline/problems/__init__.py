@@ -1,5 +1,6 @@
 """Problems: linear bandits, contexts, games and streams with their true parameter and noise."""
 
+from sightline.core.projections import Polytope as Polytope
 from sightline.problems.bandits import ContextualBandit as ContextualBandit
 from sightline.problems.bandits import LinearBandit as LinearBandit
 from sightline.problems.bandits import LinearGame as LinearGame

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sightline import IDS, LinearBandit, Polytope, simulate
+from sightline import IDS, LinearBandit, simulate
 from sightline.policies.catalogue import build, describe
+from sightline.problems import Polytope
 
 
 def contains(polytope: Polytope, nu: list[float]) -> bool:
