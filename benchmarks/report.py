@@ -66,7 +66,7 @@ def main() -> None:
             frame[f"p{i}"] = p[:, i]
         for n in range(VISITORS // LOOKS, VISITORS + 1, VISITORS // LOOKS):
             told = np.bincount(arms[:n], minlength=k)
-            totals = np.bincount(arms[:n], won[:n], k)
+            totals = np.asarray(np.bincount(arms[:n], won[:n], k), np.float64)
             seen = dataclasses.replace(view, asked=told, told=told, totals=totals, sums=totals)
             log = read_log(frame.iloc[:n], columns, NAMES)
             found = earnings(seen, log, np.full((n, k), 1.0 / k), DELTA)

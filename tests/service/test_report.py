@@ -75,6 +75,17 @@ def test_a_long_log_is_not_read(tmp_path: Path) -> None:
         assert "6 decisions, 6 rewards" in text
 
 
+def test_a_context_with_one_option_settles_nothing_for_others(service: Service) -> None:
+    contexts = {"one": ["a"], "two": ["a", "b"]}
+    service("PUT", PAGE, {"contexts": contexts, "reward": {"kind": "bernoulli"}})
+    assert service("GET", f"{PAGE}/status").body["test"]["settled"] is False
+    made = service("POST", f"{PAGE}/decisions", {"context": "two"}).body
+    service("PUT", f"/v1/decisions/{made['id']}/reward", {"reward": 1.0})
+    assert service("GET", f"{PAGE}/status").body["test"]["settled"] is False
+    text = service("GET", f"{PAGE}/report?format=markdown").body.decode()
+    assert "settled in 0 of 2 contexts" in text  # of one, no reward tells
+
+
 @pytest.mark.parametrize("stop", [None, {"delta": 0.2, "action": "notify"}])
 def test_dashboard_and_report_show_one_statistic(service: Service, stop: Any) -> None:
     """Evidence and threshold are the same on both, at the level of the stop rule."""

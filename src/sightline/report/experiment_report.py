@@ -42,6 +42,7 @@ from sightline.report.earnings import MOST_ENTRIES, Earnings, earnings
 from sightline.report.experiment_analysis import Analysis, Block, Facts
 from sightline.sessions.designs import GRAND_MEAN
 from sightline.sessions.options import pairs_of
+from sightline.sessions.state import least_evident
 from sightline.validation import one_of
 from sightline.version import __version__
 
@@ -986,7 +987,7 @@ def _evidence(one: Analysis) -> str:
     reports = one.view.tested_at(one.delta)
     if one.told == 0 or not reports:
         return ""
-    nearest = min(reports, key=lambda r: r.evidence - r.threshold)
+    nearest = least_evident(reports)
     if not math.isfinite(nearest.threshold):
         return "At present nothing can be settled: too few rewards, or a check failed."
     evidence = f"{nearest.evidence:.1f}" if math.isfinite(nearest.evidence) else "unlimited"

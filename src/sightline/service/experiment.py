@@ -31,7 +31,7 @@ from sightline.sessions.decisions import Closing, Window, reward_value
 from sightline.sessions.journal import Event, Log, amendment_in, replay, told_in_event
 from sightline.sessions.session import Session
 from sightline.sessions.snapshot import read_snapshot, write_snapshot
-from sightline.sessions.state import LiveState
+from sightline.sessions.state import LiveState, least_evident
 from sightline.sessions.view import SessionView, view_of
 
 #: Requests whose first entry is remembered, so that the database need not be asked.
@@ -196,11 +196,11 @@ def test_level(stop: StopRule | None) -> float:
 def evidence_in(view: SessionView, level: float) -> Evidence:
     """Compare the evidence of all rewards with the threshold of a level.
 
-    With contexts, in the one that is furthest from being settled; in a stream there is no test.
+    With contexts, which have one threshold, in the one with the least; a stream has no test.
     """
     if view.options.stream:
         return view.report
-    return min(view.tested_at(level), key=lambda one: float(one.evidence) - float(one.threshold))
+    return least_evident(view.tested_at(level))
 
 
 def history_point(
