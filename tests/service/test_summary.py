@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sightline.service.pages.figures import lines, ticks, traffic_figure
+from sightline.report.charts import ticks
+from sightline.service.pages.figures import lines, traffic_figure
 from sightline.service.pages.summary import duration_text, forecast, summary
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,7 +28,8 @@ def points(evidence: list[float], threshold: float = 10.0) -> list[dict[str, Any
 
 
 def status(**changed: Any) -> dict[str, Any]:
-    first = {"best": "<b>", "bests": {}, "told": 5, "settled": False, "phase": "running"}
+    test = {"best": "<b>", "settled": False}
+    first = {"best": "a", "bests": {}, "told": 5, "test": test, "phase": "running"}
     return {**first, **changed}
 
 
@@ -63,8 +65,11 @@ def test_what_stands_in_one_sentence() -> None:
     )
     assert "more at this traffic" not in summary(status(phase="paused"), rising)
     assert "no reward has arrived" in summary(status(told=0), rising)
-    assert "is best. That is settled: evidence 12.0 of 10.0." in summary(status(), points([12.0]))
-    assert summary(status(bests={"a": "b"}, settled=True), rising) == "Settled in every context."
+    settled = {"best": "<b>", "settled": True}
+    words = summary(status(test=settled), points([12.0]))
+    assert "is best. That is settled: evidence 12.0 of 10.0." in words
+    words = summary(status(bests={"a": "b"}, test={"best": None, "settled": True}), rising)
+    assert words == "Settled in every context."
 
 
 def test_spans_as_people_say_them() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Collection
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -15,6 +15,7 @@ from prometheus_client import generate_latest
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
+from sightline.report.document import content_security_policy
 from sightline.service import errors, exports, readers, schemas, tokens
 from sightline.service.errors import MEDIA_TYPE
 from sightline.service.events import request_digest
@@ -81,6 +82,7 @@ def _needs(role: tokens.Role) -> Any:
 READER, CLIENT = _needs(tokens.Role.READER), _needs(tokens.Role.CLIENT)
 EXPERIMENTER, ADMIN = _needs(tokens.Role.EXPERIMENTER), _needs(tokens.Role.ADMIN)
 
+_REPORTS = {"html": "text/html", "markdown": "text/markdown"}
 _FIELDS = {"type": "string", "title": "string", "status": "integer", "detail": "string"}
 _ERROR = {
     "type": "object",
@@ -306,6 +308,32 @@ def _add_operation(app: FastAPI) -> None:
         pieces = await runtime.read(exports.export_parquet, experiment)
         media_type = "application/vnd.apache.parquet"
         return StreamingResponse(runtime.export(pieces), media_type=media_type)
+
+    @app.get(
+        "/v1/experiments/{experiment}/report",
+        dependencies=READER,
+        response_class=Response,
+        responses={
+            200: {
+                "description": "The report.",
+                "content": {kind: {"schema": {"type": "string"}} for kind in _REPORTS.values()},
+            }
+        },
+    )
+    async def report(
+        request: Request,
+        experiment: ExperimentId,
+        delta: Delta | None = None,
+        format: Literal["html", "markdown"] = "html",  # noqa: A002 - name of the parameter
+    ) -> Response:
+        """Report on an experiment on one page, for readers who have not run it."""
+        runtime = runtime_of(request)
+        most = runtime.settings.most_reported
+        found = await runtime.read_long(exports.report, experiment, delta, most)
+        if format == "markdown":
+            return Response(found.markdown, media_type=_REPORTS[format])
+        headers = {"Content-Security-Policy": content_security_policy()}
+        return Response(found.html, headers=headers, media_type=_REPORTS[format])
 
     @app.get("/v1/health")
     async def health(request: Request) -> Response:

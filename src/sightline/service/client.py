@@ -339,6 +339,23 @@ class Client:
         with open(path, "wb") as file:
             file.write(content)
 
+    def report(
+        self, experiment: str, path: str | PathLike[str] | None = None, delta: float | None = None
+    ) -> str:
+        """Return the report on an experiment as Markdown, or write it to a file.
+
+        A file ``.html`` gets the page with charts, any other file Markdown.  By default ``delta``
+        is the level of the stop rule, or 0.05 without one.
+        """
+        is_page = path is not None and os.fspath(path).lower().endswith(".html")
+        given = {} if delta is None else {"delta": delta}
+        query = urlencode({**given, "format": "html" if is_page else "markdown"})
+        content = self._transport.send("GET", f"{_path(experiment, 'report')}?{query}").decode()
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(content)
+        return content
+
     def tokens(self) -> list[dict[str, Any]]:
         """List all tokens, without their secrets; for admins."""
         return list(self._json("GET", "/v1/tokens")["tokens"])

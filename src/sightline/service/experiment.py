@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from sightline.policies.base import Evidence
 from sightline.service import limits, responses
 from sightline.service.errors import ApiError, invalid
 from sightline.service.events import (
@@ -30,7 +31,7 @@ from sightline.sessions.decisions import Closing, Window, reward_value
 from sightline.sessions.journal import Event, Log, amendment_in, replay, told_in_event
 from sightline.sessions.session import Session
 from sightline.sessions.snapshot import read_snapshot, write_snapshot
-from sightline.sessions.state import LiveState
+from sightline.sessions.state import LiveState, least_evident
 from sightline.sessions.view import SessionView, view_of
 
 #: Requests whose first entry is remembered, so that the database need not be asked.
@@ -41,6 +42,8 @@ _MAX_CLOSED = 250
 _STEP = 1.02
 #: With more options, a point of the history has no numbers of decisions.
 _MAX_OPTIONS = 200
+#: Level of the test of the best option, if there is no stop rule.
+_LEVEL = 0.05
 #: Phase of an experiment after each request that changes it.
 VERBS = {"pause": "paused", "resume": "running", "stop": "stopped"}
 
@@ -185,10 +188,27 @@ def next_history_point(events: int) -> int:
     return max(events + 1, math.ceil(events * _STEP))
 
 
-def history_point(session: ServiceSession, now: float) -> dict[str, Any]:
+def test_level(stop: StopRule | None) -> float:
+    """Return the level of the test of the best option: one for the stop rule and for pages."""
+    return _LEVEL if stop is None else stop.delta
+
+
+def evidence_in(view: SessionView, level: float) -> Evidence:
+    """Compare the evidence of all rewards with the threshold of a level.
+
+    With contexts, which have one threshold, in the one with the least; a stream has no test.
+    """
+    if view.options.stream:
+        return view.report
+    return least_evident(view.tested_at(level))
+
+
+def history_point(
+    session: ServiceSession, now: float, stop: StopRule | None = None
+) -> dict[str, Any]:
     """Return what is known now, for figures over time."""
-    view = view_of(session.live)
-    report = view.evidence if not view.options.stream else view.report
+    view, level = view_of(session.live), test_level(stop)
+    report = evidence_in(view, level)
     means = None if view.estimates is None else view.estimates.means
     split = None
     if means is not None and len(means) == len(view.offered):
@@ -196,6 +216,7 @@ def history_point(session: ServiceSession, now: float) -> dict[str, Any]:
     return {
         "time": now,
         "round": int(view.clock.t) - 1,
+        "level": level,
         "evidence": responses.finite(float(report.evidence)),
         "threshold": responses.finite(float(report.threshold)),
         "best": int(report.best),
@@ -269,7 +290,7 @@ class ExperimentWriter:
         self._update_lifecycle()
         is_due = self.log.last >= self._next_point
         if is_due:
-            self.history = history_point(self.session, self.now())
+            self.history = history_point(self.session, self.now(), self.wanted.stop)
         if is_due or (was_settled and not self.session.lifecycle.settled):
             self._test_stop_rule()
         if is_due:

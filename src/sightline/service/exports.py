@@ -1,7 +1,8 @@
-"""The log of an experiment for other programs: by pages, or as a Parquet file."""
+"""The log of an experiment for other programs, by pages or as a Parquet file, and its report."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from sightline.report.decision_frame import ENDINGS, Offers, decision_frame, parquet_pieces, times
+from sightline.report.experiment_analysis import facts_of
+from sightline.report.experiment_report import Report, experiment_report
 from sightline.service import events
 from sightline.service.errors import unknown
 from sightline.service.events import SESSION_KINDS, Entry
+from sightline.service.experiment import test_level
+from sightline.service.loading import control_rows
 from sightline.service.readers import Readers
 from sightline.service.responses import timestamp
 from sightline.sessions.attributes import attributes_in
@@ -23,6 +28,7 @@ from sightline.sessions.view import JournalContents, SessionView, view_of
 
 _FIELDS = ("decision", "round", "arm", "probability", "exploring", "reward", "context", "body")
 _TEXT = pd.ArrowDtype(pa.string())  # also if no decision of a page has a text
+_UNUSED = ["features", "shows", "actions", "available", "questions", "unit"]  # by reports
 _OUTCOMES = (*ENDINGS, "received", "amended", "activated")
 
 
@@ -58,6 +64,38 @@ def export_parquet(readers: Readers, experiment: str) -> Iterator[bytes]:
         changes = events.entries_of_kinds(connection, experiment, tuple(CHANGES), last)
     record = JournalContents(first.content, [entry.event for entry in changes])
     return parquet_pieces(_frames(readers, experiment, view, record, last), record)
+
+
+def report(readers: Readers, experiment: str, delta: float | None, most: int) -> Report:
+    """Make the report on an experiment; without its log, if this has more decisions than allowed.
+
+    By default at the level of its stop rule, or at the level of the pages without one.
+    It reads the log page by page, like an export, and keeps the columns that a report needs.
+    """
+    with readers.replica(experiment) as (replica, connection):
+        session, last = replica.session, replica.last
+        facts = facts_of(session.live, session.status(), experiment)
+        first = events.read_snapshot(connection, experiment, first=True)
+        assert first is not None
+        changes = events.entries_of_kinds(connection, experiment, tuple(CHANGES), last)
+        control = control_rows(replica.wanted, session.options)
+        facts = dataclasses.replace(facts, control=control, description=replica.wanted.description)
+    if delta is None:
+        delta = test_level(replica.wanted.stop)
+    made = round(float(facts.view.asked.sum()))
+    if made > most:
+        why = (
+            f"there are more than {most:,} decisions, and pages read no more; sl.evaluate reads an "
+            "export of any size"
+        )
+        return experiment_report(dataclasses.replace(facts, why_none=why), delta)
+    record = JournalContents(first.content, [entry.event for entry in changes])
+    frames = [
+        frame.drop(columns=_UNUSED, errors="ignore")
+        for frame in _frames(readers, experiment, facts.view, record, last)
+    ]
+    decisions = pd.concat(frames, ignore_index=True)
+    return experiment_report(dataclasses.replace(facts, decisions=decisions), delta)
 
 
 def _frames(

@@ -143,14 +143,7 @@ def control_rows(wanted: Specification, options: Options) -> tuple[int, ...]:
         if control not in options.levels:
             raise ValueError(f"control must be one of the options, got {shown(control)}")
         return (options.levels.index(control),)
-    if options.items is not None and control not in options.items:
-        raise ValueError(f"control must be one of {shown(options.items)}, got {shown(control)}")
-    try:
-        if options.contexts is None:
-            return (options.index(control),)
-        return tuple(options.index(control, context) for context in options.contexts.names)
-    except KeyError as error:
-        raise ValueError(f"control: {error.args[0]}") from None
+    return options.rows_of_control(control)
 
 
 def specification_in(entry: Entry) -> Specification:

@@ -23,7 +23,13 @@ from sightline.service import events
 from sightline.service.bounds import BoundCache, BoundResult
 from sightline.service.errors import unknown
 from sightline.service.events import Entry
-from sightline.service.experiment import Lifecycle, ServiceSession, history_point
+from sightline.service.experiment import (
+    Lifecycle,
+    ServiceSession,
+    evidence_in,
+    history_point,
+    test_level,
+)
 from sightline.service.limits import memory_of
 from sightline.service.loading import control_rows, load_session, reading_log, specification_in
 from sightline.service.responses import decision_response, finite, timestamp
@@ -177,6 +183,7 @@ def status_view(readers: Readers, experiment: str) -> dict[str, Any]:
             "model_version": lifecycle.version,
             "sequence": replica.last,
             "control": replica.wanted.control,
+            "test": _test_view(view, replica.wanted.stop),
             "stop": _stop_view(view, replica.wanted.stop, lifecycle),
             "next": _next_step(replica, status, history),
         }
@@ -214,22 +221,38 @@ def _next_exploration(status: Status) -> int | None:
     return None if found is None or found >= FAR else found
 
 
+def _test_view(view: SessionView, stop: StopRule | None) -> dict[str, Any] | None:
+    """Compare the evidence of all rewards with its threshold; None in a stream.
+
+    This is the test of the stop rule, of the pages and of reports.
+    """
+    if view.options.stream:
+        return None
+    found = evidence_in(view, test_level(stop))
+    evidence, threshold = float(found.evidence), float(found.threshold)
+    has_best = view.options.contexts is None and view.told.any()
+    return {
+        "delta": test_level(stop),
+        "best": view.options.labels[found.best] if has_best else None,
+        "evidence": finite(evidence),
+        "threshold": finite(threshold),
+        "settled": bool(view.told.any()) and evidence >= threshold,
+    }
+
+
 def _stop_view(
     view: SessionView, stop: StopRule | None, lifecycle: Lifecycle
 ) -> dict[str, Any] | None:
     """Compare the evidence with the threshold of the stop rule, or name the settled options."""
     if stop is None:
         return None
-    nearest = min(view.tested_at(stop.delta), key=lambda one: one.evidence - one.threshold)
     names, blocks, settled = view.options.names, view.options.contexts, lifecycle.settled
     best: Any = names[settled[0]] if settled else None
     if settled and blocks is not None:
         best = {context: names[arm] for context, arm in zip(blocks.names, settled, strict=True)}
     return {
-        "delta": stop.delta,
+        **(_test_view(view, stop) or {}),
         "action": stop.action,
-        "evidence": finite(float(nearest.evidence)),
-        "threshold": finite(float(nearest.threshold)),
         "settled": bool(settled),
         "best": best,
         "settled_at": timestamp(lifecycle.settled_at) if settled else None,
@@ -371,7 +394,7 @@ def history_view(readers: Readers, experiment: str) -> dict[str, Any]:
     """Return evidence, reward and traffic over time."""
     with readers.replica(experiment) as (replica, connection):
         history = events.history_of(connection, experiment)
-        history.append(history_point(replica.session, time.time()))
+        history.append(history_point(replica.session, time.time(), replica.wanted.stop))
         names = replica.session.options.labels
     k = len(names)
     before = np.zeros(k)
@@ -388,6 +411,8 @@ def history_view(readers: Readers, experiment: str) -> dict[str, Any]:
             split = finite(point["split"] * point["told"])
         names_kept = ("round", "evidence", "threshold", "told", "reward")
         kept = {name: point[name] for name in names_kept}
+        if point.get("level") != history[-1]["level"]:  # by an earlier version: another test
+            kept |= {"evidence": None, "threshold": None}
         at = timestamp(point["time"])
         points.append({"at": at, **kept, "fixed_split": split, "traffic": share})
     return {"id": experiment, "options": list(names), "points": points}

@@ -253,6 +253,13 @@ class Runtime:
             self._pool, experiment, view, self.readers, *arguments
         )
 
+    async def read_long(self, view: Callable[..., R], *arguments: Any) -> R:
+        """Call a function of the readers in the thread of exports, which takes long."""
+        experiment = str(arguments[0])
+        return await self._refusing_to_compile(
+            self._exporter, experiment, view, self.readers, *arguments
+        )
+
     async def export(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Iterate over the pieces of an export; several exports alternate."""
         while (piece := await self._run(self._exporter, next, pieces, None)) is not None:

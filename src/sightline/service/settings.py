@@ -36,6 +36,7 @@ class Settings:
     # operations of one request: about options times squared features times decisions, plus those
     # of the policy; all other experiments wait for them, about 1 ns each
     most_work: int = 50_000_000
+    most_reported: int = 200_000  # decisions that a report reads
     most_open: int = 100_000  # decisions of one experiment that wait for their rewards
     experiment_memory: int = 1 << 28  # bytes of one experiment, by its options and features
     memory: int = 1 << 31  # bytes of all experiments in memory

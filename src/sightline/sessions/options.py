@@ -483,6 +483,18 @@ class Options:
         )
         return _found(option, names, "an option", "option", "row", inside)
 
+    def rows_of_control(self, control: str | SupportsIndex) -> tuple[int, ...]:
+        """Find the row of a control in every context; without contexts, one; in a duel, an item."""
+        self.needs_lasting_options("a control")
+        try:
+            contexts = (None,) if self.contexts is None else self.contexts.names
+            found = tuple(self.index(control, context) for context in contexts)
+        except KeyError as error:
+            raise ValueError(f"control: {error.args[0]}") from None
+        if self.items is not None and found[0] >= len(self.items):
+            raise ValueError(f"control must be one of {shown(self.items)}, got {shown(control)}")
+        return found
+
     def with_option(
         self,
         name: str,

@@ -7,6 +7,7 @@ of a call of the session.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import io
 import math
@@ -55,7 +56,7 @@ from sightline.sessions.decisions import (
     valid_window,
     window,
 )
-from sightline.sessions.effects import Effect
+from sightline.sessions.effects import Effect, valid_delta
 from sightline.sessions.estimates import Estimates
 from sightline.sessions.journal import Event, Journal, Log, check_beginning, replay
 from sightline.sessions.options import Level, Options, as_options
@@ -77,6 +78,9 @@ from sightline.validation import file_path, instance, integer, one_of, shown
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from sightline.report.experiment_analysis import Facts
+    from sightline.report.experiment_report import Report
 
 #: Digits of a round above which it counts as never, because Python does not print longer integers.
 _MOST_DIGITS = 4_000.0
@@ -852,6 +856,9 @@ class Session:
     @exclusive
     def status(self) -> Status:
         """Report on the best arm and the evidence for it."""
+        return self._status()
+
+    def _status(self) -> Status:
         self._expire()
         live, clock = self._live, self._live.clock
         options, likelihood, decisions = live.options, live.table.likelihood, live.decisions
@@ -1026,6 +1033,64 @@ class Session:
             first = type(self)._restored(read_snapshot(io.BytesIO(contents.first)), self.policy)
             past = history_of(first._live, contents.events, view)
         return session_figure(view, effects, delta, past, path)
+
+    def report(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        title: str = "Report on an experiment",
+        control: str | int | None = None,
+        delta: float = 0.05,
+    ) -> Report:
+        """Write a page for readers who have not run the experiment, as HTML or Markdown.
+
+        It says what was asked; which option is best and by how much, or what is not known yet;
+        traffic, estimates and differences of all options; what the decisions earned against an
+        equal split; traffic by day; effects; checks; missing rewards; and the method.  Intervals
+        hold at all rounds at once.  Without a journal (:meth:`open`) it has no traffic over time,
+        and nothing that needs the log.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write, ``.html`` or ``.md``.
+        title : str
+            Title of the page.
+        control : str or int, optional
+            Option, by its name or row, that others are compared with; in a duel, an item.  With
+            contexts, the option of this name in every context.  By default the best option.
+        delta : float
+            Probability that any interval of the model ever misses; those that need no model hold
+            with the same probability.
+
+        Returns
+        -------
+        Report
+            With the attributes ``html`` and ``markdown``.
+        """
+        from sightline.report.decision_frame import decision_frame
+        from sightline.report.experiment_report import experiment_report
+
+        rows = () if control is None else self.options.rows_of_control(control)
+        facts, events = self._facts(title)
+        if events is None:
+            why = "the session keeps no journal (Session.open begins one)"
+            facts = dataclasses.replace(facts, control=rows, why_none=why)
+        else:
+            frame = decision_frame(events, facts.view)
+            facts = dataclasses.replace(facts, control=rows, decisions=frame)
+        return experiment_report(facts, valid_delta(delta), path)
+
+    @exclusive
+    def _facts(self, title: str) -> tuple[Facts, list[Event] | None]:
+        """Facts and events of one moment, so that slow work can be done without the lock."""
+        from sightline.report.experiment_analysis import facts_of
+
+        journal = self._live.journal
+        if journal is not None:
+            journal.require_open()
+        facts = facts_of(self._live, self._status(), title)
+        return facts, None if journal is None else list(journal.events())
 
     def decisions(self) -> pd.DataFrame:
         """Return all decisions, one row each, with the columns of :meth:`export`.

@@ -40,8 +40,11 @@ from sightline.sessions.effects import (
     evidence_of,
     intervals,
     least_norm,
+    limits_of_sum,
     parameter,
+    radius,
     valid_bound,
+    whiten,
 )
 from sightline.sessions.estimates import Estimates
 from sightline.sessions.history import Blocks
@@ -334,6 +337,42 @@ class SessionView:
                 base[list(rows)] = row
         differences = vectors - vectors[base]
         return intervals(self.options.seen, differences, self.data, delta, self.scale, 0.0)
+
+    def sums_of_means(
+        self, vectors: Array, weights: Array, delta: float, shares: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Estimate sums of weighted mean rewards, with intervals as of :meth:`intervals`.
+
+        Sum i is that of ``weights[i, j]`` times the mean reward of an option with the features
+        ``vectors[j]``.  For clicks and counts it is in units of the reward: the interval is the
+        range of the sum over the ellipsoid of the parameter.  ``shares`` are those of the constant
+        in each vector, by default 1, as for options.
+        """
+        likelihood = self.model.likelihood
+        seen, scale = self.options.seen, self.scale
+        if shares is None:
+            shares = np.ones(len(vectors))
+        if likelihood is None:
+            return intervals(seen, weights @ vectors, self.data, delta, scale, weights @ shares)
+        predictors = intervals(seen, vectors, self.data, delta, scale, shares)[0]
+        reach = scale.unit * radius(self.data, -math.log(delta))
+        whitened = whiten(self.data, scale.contrasts(vectors, shares))
+        # an infinite radius, times a zero, would be nan
+        directions = np.where(whitened == 0.0, 0.0, reach * whitened)
+        rows = []
+        for row in weights:
+            used = row != 0.0
+            means = _rewards_of(likelihood, predictors[used])
+            limits = limits_of_sum(
+                predictors[used],
+                directions[used],
+                row[used],
+                functools.partial(_rewards_of, likelihood),
+                self.likelihood.range_of_means if self.likelihood else (-math.inf, math.inf),
+            )
+            rows.append((float(row[used] @ means), *limits))
+        values, lower, upper = np.array(rows).reshape(-1, 3).T
+        return values, lower, upper
 
     @property
     def _values(self) -> Array:

@@ -6,45 +6,19 @@ the style sheet, by class: the content security policy allows no inline styles.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
+from sightline.report.charts import axis_ends, drawable, short_number, ticks
+
 # In units of the drawing, which scales with the page.
 _WIDTH, _HEIGHT = 440.0, 220.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 10.0, 10.0, 38.0
-_TINY = (160.0, 16.0)
-#: Larger values are drawn as this one, so that differences fit a float.
-_LARGEST = 1e300
 _BINS = 40
 _COLOURS = 6  # of the most frequent options; all others share one
-
-
-def _axis(low: float, high: float) -> tuple[float, float]:
-    """Return the ends of an axis, far enough apart for floats."""
-    low, high = _drawable(low), _drawable(high)
-    size = max(abs(low), abs(high))
-    if high - low > 1e-12 * max(size, 1e-280):
-        return low, high
-    return low - max(1.0, 0.01 * size), high + max(1.0, 0.01 * size)
-
-
-def _drawable(value: float) -> float:
-    return min(max(value, -_LARGEST), _LARGEST)
-
-
-def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Return about ``count`` round numbers from low to high."""
-    if not high > low:
-        return [low]
-    rough = (high - low) / count
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * m for m in (1.0, 2.0, 2.5, 5.0, 10.0) if size * m >= rough * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 class _Frame:
@@ -52,7 +26,7 @@ class _Frame:
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float]) -> None:
         self._x = x if x[1] > x[0] else (x[0], x[0] + 1.0)
-        self._y = _axis(*y)
+        self._y = axis_ends(*y)
 
     def x_of(self, x: float) -> float:
         low, high = self._x
@@ -67,7 +41,7 @@ class _Frame:
         grid = []
         for y in ticks(*self._y):
             where = self.y_of(y)
-            text = f"{100 * y:.0f} %" if percent else _number(y)
+            text = f"{100 * y:.0f} %" if percent else short_number(y)
             kind = "zero" if y == 0.0 else "grid"
             grid.append(
                 f'<path class="{kind}" d="M{_LEFT:.0f} {where:.1f}H{_WIDTH - _RIGHT:.0f}"/>'
@@ -77,7 +51,7 @@ class _Frame:
             where = min(self.x_of(x), _WIDTH - _RIGHT - 8.0)
             grid.append(
                 f'<text x="{where:.1f}" y="{_HEIGHT - _BOTTOM + 16:.0f}" text-anchor="middle">'
-                f"{_number(x)}</text>"
+                f"{short_number(x)}</text>"
             )
         middle = 0.5 * (_LEFT + _WIDTH - _RIGHT)
         grid.append(
@@ -90,18 +64,9 @@ class _Frame:
         ).format(w=_WIDTH, h=_HEIGHT, label=label, axes=axes, inside=Markup(inside))
 
 
-def _number(value: float) -> str:
-    if value == 0.0:
-        return "0"
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if size <= abs(value) < 1e13:
-            return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
-    return f"{value:.4g}"
-
-
 def lines(label: str, x: Sequence[float], curves: Mapping[str, Sequence[float | None]]) -> Markup:
     """Draw lines over common axes; the vertical one includes zero, missing values are gaps."""
-    values = [_drawable(y) for curve in curves.values() for y in curve if y is not None]
+    values = [drawable(y) for curve in curves.values() for y in curve if y is not None]
     low, high = min([0.0, *values]), max([0.0, *values])
     frame = _Frame((0.0, max(x)), (low, high * 1.05))
     paths = []
@@ -111,7 +76,7 @@ def lines(label: str, x: Sequence[float], curves: Mapping[str, Sequence[float | 
             if value is None:
                 pen = "M"
                 continue
-            steps.append(f"{pen}{frame.x_of(where):.1f} {frame.y_of(_drawable(value)):.1f}")
+            steps.append(f"{pen}{frame.x_of(where):.1f} {frame.y_of(drawable(value)):.1f}")
             pen = "L"
         paths.append(f'<path class="line {kind}" d="{"".join(steps)}"/>')
     return frame.draw(label, "".join(paths))
@@ -133,29 +98,6 @@ def stacks(label: str, edges: Sequence[float], shares: Sequence[Sequence[float]]
         f'<path class="c{place}" d="{"".join(parts)}"/>' for place, parts in enumerate(paths)
     )
     return frame.draw(label, inside, percent=True)
-
-
-def interval(
-    value: float | None, ends: tuple[float | None, float | None], axis: tuple[float, float]
-) -> Markup:
-    """Draw an estimate and its interval as a dot on a line, cut off at the ends of the axis."""
-    width, height = _TINY
-    low, high = _axis(*axis)
-
-    def place(x: float) -> float:
-        return 6.0 + min(max((_drawable(x) - low) / (high - low), 0.0), 1.0) * (width - 12.0)
-
-    left = place(low if ends[0] is None else ends[0])
-    right = place(high if ends[1] is None else ends[1])
-    parts = ""
-    if low < 0.0 < high:
-        parts += f'<path class="zero" d="M{place(0.0):.1f} 0V{height:.0f}"/>'
-    parts += f'<path class="reach" d="M{left:.1f} {height / 2:.0f}H{right:.1f}"/>'
-    if value is not None:
-        parts += f'<circle class="dot" cx="{place(value):.1f}" cy="{height / 2:.0f}" r="4"/>'
-    return Markup(
-        '<svg class="interval" viewBox="0 0 {w:.0f} {h:.0f}" aria-hidden="true">{inside}</svg>'
-    ).format(w=width, h=height, inside=Markup(parts))
 
 
 class Traffic(NamedTuple):

@@ -27,13 +27,14 @@ class Forecast(NamedTuple):
 def summary(status: dict[str, Any], points: Sequence[dict[str, Any]]) -> Markup:
     """Summarise an experiment in one sentence, from its status and its history up to now."""
     evidence, threshold = points[-1]["evidence"], points[-1]["threshold"]
-    best, stop = status["best"], status.get("stop")
+    test = status["test"] or {"settled": False, "best": None}
+    best, stop = test["best"] or status["best"], status.get("stop")
     if status["told"] == 0:
         return Markup("No results yet: no reward has arrived.")
     if stop is not None and stop["settled"]:
         return _settled(stop)
     if status["bests"]:
-        if status["settled"]:
+        if test["settled"]:
             return Markup("Settled in every context.")
         return Markup("Not settled in every context") + _amounts(evidence, threshold)
     if best is None:
@@ -41,9 +42,7 @@ def summary(status: dict[str, Any], points: Sequence[dict[str, Any]]) -> Markup:
     if threshold is None and evidence is not None:  # an infinite threshold
         why = status["advice"] or "too few rewards have arrived for a test"
         return Markup("Not settled; <bdi>{}</bdi> is ahead: {}").format(best, why.rstrip(".") + ".")
-    if evidence is None and not status["settled"]:
-        return Markup("<bdi>{}</bdi> is ahead; the policy has no test of it.").format(best)
-    if evidence is None or evidence >= threshold:
+    if test["settled"]:
         settled = Markup("<bdi>{}</bdi> is best. That is settled").format(best)
         return settled + _amounts(evidence, threshold)
     found = forecast(points) if status["phase"] == "running" else None

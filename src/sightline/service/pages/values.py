@@ -6,14 +6,12 @@ import logging
 import math
 from typing import Any
 
+from markupsafe import Markup
 from sqlalchemy.exc import SQLAlchemyError
 
-from sightline.service.pages.figures import (
-    evidence_figure,
-    interval,
-    reward_figure,
-    traffic_figure,
-)
+from sightline.report.charts import interval
+from sightline.service.experiment import evidence_in, test_level
+from sightline.service.pages.figures import evidence_figure, reward_figure, traffic_figure
 from sightline.service.pages.rendering import LONG
 from sightline.service.pages.summary import summary
 from sightline.service.readers import (
@@ -99,9 +97,8 @@ def _row_values(readers: Readers, experiment: str) -> dict[str, Any]:
         best = status.best if status.told else None
         settled = bool(session.lifecycle.settled)
         if not options.stream:
-            report = view_of(session.live).evidence
-            has_test = not math.isnan(report.threshold)
-            settled = settled or (has_test and report.evidence >= report.threshold)
+            report = evidence_in(view_of(session.live), test_level(replica.wanted.stop))
+            settled = settled or (status.told > 0 and report.evidence >= report.threshold)
         phase = session.lifecycle.phase
         return {
             "id": experiment,
@@ -133,7 +130,7 @@ def experiment_values(readers: Readers, id_: str) -> dict[str, Any]:
         "description": specification["description"],
         "experiment": experiment,
         "status": status,
-        "state": _state(status, points[-1]),
+        "state": _state(status),
         "summary": summary(status, points),
         "stop": status["stop"],
         "is_stream": is_stream,
@@ -165,11 +162,9 @@ def _scale(rewards: dict[str, Any] | None) -> str | None:
     return _SCALES.get(rewards["kind"])
 
 
-def _state(status: dict[str, Any], now: dict[str, Any]) -> str:
-    evidence, threshold = now["evidence"], now["threshold"]
-    passed = evidence is not None and threshold is not None and evidence >= threshold
-    phase, stop = str(status["phase"]), status["stop"]
-    settled = passed or status["settled"] or (stop is not None and stop["settled"])
+def _state(status: dict[str, Any]) -> str:
+    phase, stop, test = str(status["phase"]), status["stop"], status["test"]
+    settled = any(one is not None and one["settled"] for one in (stop, test))
     return "settled" if phase == "running" and settled else phase
 
 
@@ -206,7 +201,7 @@ def _with_intervals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if lower is not None and upper is not None:
             text = f"{_number(lower, places)} to {_number(upper, places)}"
         mean = "unknown" if one["mean"] is None else _number(one["mean"], places)
-        drawn = interval(one["mean"], (lower, upper), axis)
+        drawn = Markup(interval(one["mean"], (lower, upper), axis))
         found.append({**one, "drawn": drawn, "mean": mean, "range": text})
     return found
 
