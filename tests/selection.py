@@ -28,6 +28,7 @@ _INTERPRETED = (
     "tests/bounds/",
     "tests/contracts/",
     "tests/core/",
+    "tests/evaluation/",
     "tests/policies/",
     "tests/problems/",
     "tests/report/",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import without_compilation
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 IN_PROCESS = [
     "adaptive_experiment.py",
@@ -48,7 +50,7 @@ def test_quickstart(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     assert 1.0 < float(ratio) < 1.2
 
 
-@pytest.mark.slow
+@without_compilation
 def test_adaptive_experiment(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +83,7 @@ def test_own_policy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     assert regrets[::2] == regrets[1::2]
 
 
-@pytest.mark.slow
+@without_compilation
 def test_lower_bound(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     output_of("lower_bound.py", monkeypatch)
     output = capsys.readouterr().out
@@ -99,7 +101,7 @@ def test_website(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     )
 
 
-@pytest.mark.slow
+@without_compilation
 def test_recommendation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,7 +114,7 @@ def test_recommendation(
     assert re.search(r"^ *offers x desktop ", output, re.MULTILINE)
 
 
-@pytest.mark.slow
+@without_compilation
 def test_duel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     output_of("duel.py", monkeypatch)
     output = capsys.readouterr().out
