@@ -295,6 +295,11 @@ def test_lower_bounds_come_from_the_specification_that_was_run(tmp_path: Path) -
     assert len(sl.types.Results.load(tmp_path)._problems) == 2
 
 
+def test_lower_bounds_of_a_store_with_a_policy_of_ones_own(tmp_path: Path) -> None:
+    sl.run(small(policies=[EpsilonGreedy()]), tmp_path, Recorder())
+    assert list(sl.types.Results.load(tmp_path).lower_bounds) == ["eoo", "sphere"]
+
+
 def test_other_directories_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(ValueError, match=r"holds other files \(thesis.tex\)"):

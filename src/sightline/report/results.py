@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.experiments.block import Block
-from sightline.experiments.experiment import Cell, Experiment, Grid
+from sightline.experiments.experiment import Cell, Grid
 from sightline.experiments.run import BlockStorage
+from sightline.experiments.specification import problems_from_toml
 from sightline.experiments.store import ResultStore
 from sightline.problems.base import TableProblem
 from sightline.problems.descriptions import AnyProblem
@@ -63,8 +64,8 @@ class Results:
         except OSError:  # all but the lower bounds can be had
             return cls(storage)
         try:
-            problems = Experiment.from_toml(text).problems
-        except ValueError:  # of another version, or with policies that are not the library's
+            problems = problems_from_toml(text)
+        except ValueError:  # of another version, or a stream, of which it has checksums only
             return cls(storage)
         return cls(storage, problems)
 
