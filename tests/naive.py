@@ -70,7 +70,12 @@ class Beta:
     noise_std: float = 1.0
     regulariser: float = 1.0
     norm_bound: float = 1.0
-    delta: str = "1/s^2"
+    delta: str | float = "1/s^2"
+
+    @property
+    def fixed_delta(self) -> float | None:
+        """The level of all rounds, if log-det has one."""
+        return None if self.kind != "log-det" or isinstance(self.delta, str) else self.delta
 
     def of_delta(self, log_inverse_delta: float, log_det: float) -> float:
         """Return the self-normalised radius, squared, at a confidence level."""
@@ -89,6 +94,8 @@ class Beta:
 
     def local(self, V: Array, s: int) -> float:
         """Return beta_{s, s^2}."""
+        if self.fixed_delta is not None:
+            return self.of_delta(-math.log(self.fixed_delta), log_det_ratio(V, self.regulariser))
         if self.kind == "log-det":
             inverse_delta = s**2 if self.delta == "1/s^2" else max(s, 2) * math.log(max(s, 2))
             return self.of_delta(math.log(inverse_delta), log_det_ratio(V, self.regulariser))
@@ -97,6 +104,8 @@ class Beta:
     def at(self, log_det: float, d: int, log_t: float) -> float:
         """Return beta_{s, t log t} for a given log det(V / lambda) and log t."""
         log_t = max(log_t, math.log(2.0))
+        if self.fixed_delta is not None:
+            return self.of_delta(-math.log(self.fixed_delta), log_det)
         if self.kind == "log-det":
             return self.of_delta(log_t + math.log(log_t), log_det)
         return self.fixed if self.kind == "fixed" else self.of_rounds(log_t, d)

@@ -86,6 +86,11 @@ def test_json_has_no_infinities_and_no_large_integers(tmp_path: Path) -> None:
             "c",
             sl.IDS(confidence=sl.LogDet(factor=0.5)),
         ),
+        (
+            "ids:confidence.delta=0.05",
+            "ids:confidence.delta=0.05",
+            sl.IDS(confidence=sl.LogDet(delta=0.05)),
+        ),
         ("d=ids:confidence.factor=0.5", "d", sl.IDS(confidence=sl.LogDet(factor=0.5))),
         ("e=e4:horizon=10^400", "e", sl.E4(horizon=10**400)),
         ("f=e4:horizon=1e6", "f", sl.E4(horizon=10**6)),

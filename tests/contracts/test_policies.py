@@ -32,6 +32,7 @@ CONFIGURATIONS = [
     sl.IDS(sampling="exact", learning_rate="algorithm"),
     sl.IDS(confidence=sl.LogLog(factor=0.5), regulariser=0.1),
     sl.IDS(confidence=sl.FixedBeta(2.0)),
+    sl.IDS(confidence=sl.LogDet(delta=0.05)),
     sl.IDS(gaps="difference", learning_rate=0.5, regulariser="matched"),
     sl.IDS(gaps="difference-to-best", sampling="deterministic"),
     sl.IDS(gaps="thresholded", confidence=sl.LogDet(delta="1/(s log s)")),
@@ -217,6 +218,9 @@ def test_policies_of_the_library_are_compiled(policy: sl.extend.Policy) -> None:
         (lambda: sl.ThompsonSampling("1"), "prior_std must be a number"),  # type: ignore[arg-type]
         (lambda: sl.LogDet(norm_bound="1"), "norm_bound must be a number"),  # type: ignore[arg-type]
         (lambda: sl.LogDet(delta="1/s"), "delta must be one of"),
+        (lambda: sl.LogDet(delta=0.0), "delta must be finite and > 0, got 0.0"),
+        (lambda: sl.LogDet(delta=1), "or a number between 0 and 1, got 1"),
+        (lambda: sl.LogDet(delta=None), "delta must be a number, got None"),  # type: ignore[arg-type]
         (lambda: sl.IDS(gaps="values"), "did you mean 'value'"),
         (lambda: sl.IDS(learning_rate=-1.0), "learning_rate must be finite and >= 0"),
         (lambda: sl.LogDet(norm_bound=-1.0), "norm_bound must be finite and >= 0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -194,8 +195,55 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 def test_a_policy_of_ones_own_is_named_with_its_module() -> None:
     text = small(policies=[EpsilonGreedy()]).to_toml()
     assert 'type = "tests.own_policies:EpsilonGreedy"' in text
-    with pytest.raises(ValueError, match="type must be one of"):
+    with pytest.raises(ValueError, match=r"policies.EpsilonGreedy: type .* pass classes=\[Epsilon"):
         sl.Experiment.from_toml(text)
+
+
+@dataclass(frozen=True)
+class Doubled(sl.extend.ConfidenceRule):
+    """A rule of a user, with a rule of the library inside and a tuple."""
+
+    inner: sl.extend.ConfidenceRule
+    factors: tuple[float, ...] = (2.0,)
+
+    def build(self, d: int, noise_std: float, regulariser: float) -> Any:
+        return self.inner.build(d, noise_std, regulariser)
+
+
+def test_classes_of_ones_own_are_read_back_if_they_are_given(tmp_path: Path) -> None:
+    own = sl.IDS(confidence=Doubled(sl.LogDet(delta=0.05), (1.0, 3.0)))
+    experiment = small(policies={"a": EpsilonGreedy(epsilon=0.25), "b": own, "c": sl.LinUCB()})
+    experiment.save(tmp_path / "file.toml")
+    again = sl.Experiment.load(tmp_path / "file.toml", [Doubled, EpsilonGreedy])
+    assert again == experiment
+    assert again.digest == experiment.digest
+    moved = experiment.to_toml().replace("tests.own_policies:", "__main__:")
+    assert sl.Experiment.from_toml(moved, [EpsilonGreedy, Doubled]) == experiment
+
+
+def test_a_file_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dangerous.py").write_text("raise SystemExit('it was imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = small(policies=[EpsilonGreedy()]).to_toml().replace("tests.own_policies", "dangerous")
+    with pytest.raises(ValueError, match="files import no code"):
+        sl.Experiment.from_toml(text)
+    assert sl.Experiment.from_toml(text, [EpsilonGreedy]).policies
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([EpsilonGreedy()], r"classes must be a list of dataclasses, got EpsilonGreedy\(epsilon"),
+        ([int], "classes must be a list of dataclasses, got <class 'int'>"),
+        (EpsilonGreedy, "classes must be a list of dataclasses, got <class"),
+        ([Doubled, dataclass(type("Doubled", (), {}))], "different names, got two Doubled"),
+        ([Doubled], "is not part of the library"),
+    ],
+)
+def test_bad_classes(classes: Any, message: str) -> None:
+    text = small(policies=[EpsilonGreedy()]).to_toml()
+    with pytest.raises(ValueError, match=message):
+        sl.Experiment.from_toml(text, classes)
 
 
 def test_what_a_closure_does_cannot_be_described() -> None:

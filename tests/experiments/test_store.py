@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ import sightline as sl
 from sightline import files as files_module
 from sightline.experiments import sources, store
 from tests.changed_sources import changed
-from tests.experiments.helpers import EOO, bits, small
+from tests.experiments.helpers import EOO, SPHERE, bits, small
 from tests.experiments.test_run import ROOT, Recorder, local_bits
 from tests.own_policies import EpsilonGreedy, Stubborn
 
@@ -94,10 +95,114 @@ def test_rounds_beyond_64_bits(tmp_path: Path) -> None:
 
 def test_another_experiment_is_refused(tmp_path: Path) -> None:
     sl.run(small(), tmp_path, Recorder())
-    for change in ({"seed": 2}, {"horizon": 300}, {"replications": 7}):
-        with pytest.raises(ValueError, match="holds the results of another experiment"):
+    changes: dict[str, dict[str, Any]] = {
+        "its seed differs": {"seed": 2},
+        "its horizon differs": {"horizon": 300},
+        "its checkpoints differs": {"checkpoints": [7, 200]},
+        "its delay differs": {"delay": 3},
+        "it has 6 replications": {"replications": 5},
+        "its policies.LinUCB differs or is missing here": {"policies": {"IDS": sl.IDS()}},
+        "its policies.IDS differs": {
+            "policies": {"IDS": sl.IDS(regulariser=2.0), "LinUCB": sl.LinUCB()}
+        },
+        "its policies.IDS differs or": {"policies": {"IDS": sl.IDS(regulariser=1)}},
+        "its problems.eoo differs": {"problems": {"sphere": SPHERE}, "replications": 9},
+    }
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for reason, change in changes.items():
+        with pytest.raises(ValueError, match=rf"results of another experiment \({reason}"):
             sl.run(small(**change), tmp_path, Recorder())
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert bits(sl.types.Results.load(tmp_path)) == local_bits(small())
+
+
+MORE: dict[str, dict[str, Any]] = {
+    "replications": {"replications": 11},
+    "policies": {"policies": {"TS": sl.ThompsonSampling(), "IDS": sl.IDS(), "LinUCB": sl.LinUCB()}},
+    "problems": {
+        "problems": {"new": sl.problems.unit_sphere(k=4, d=2), "eoo": EOO, "sphere": SPHERE}
+    },
+}
+MORE["all"] = MORE["replications"] | MORE["policies"] | MORE["problems"]
+
+
+def short(**changes: Any) -> sl.Experiment:
+    return small(horizon=60, **changes)
+
+
+def runs(results: sl.types.Results) -> list[object]:
+    return sorted(bits(results))  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("change", ["replications", "all"])
+def test_a_store_is_extended(change: str, tmp_path: Path) -> None:
+    larger = short(**MORE[change])
+    sl.run(short(), tmp_path, Recorder())
+    before = {path: path.read_bytes() for path in files(tmp_path)}
+    again, resumed = Recorder(), Recorder()
+    results = sl.run(larger, tmp_path, again)
+    new = len(larger.cells) * larger.replications - len(short().cells) * short().replications
+    assert sum(len(task.seeds) for task in again.tasks) == new
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert runs(results) == sorted(local_bits(larger))  # type: ignore[type-var]
+    assert results.grid == larger.grid
+    assert results.complete
+    assert len(results.frame) == len(larger.cells) * larger.replications * len(larger.rounds)
+    sl.run(larger, tmp_path, resumed)
+    assert not resumed.tasks
+    loaded = sl.types.Results.load(tmp_path)
+    assert bits(loaded) == bits(results)
+    assert list(loaded.lower_bounds) == list(larger.problems)
+    assert sl.Experiment.load(tmp_path / "experiment.toml") == larger
+    with pytest.raises(ValueError, match="holds the results of another experiment"):
+        sl.run(short(), tmp_path, Recorder())
+
+
+def test_a_store_is_extended_twice_and_while_incomplete(tmp_path: Path) -> None:
+    sl.run(short(), tmp_path, Recorder())
+    for path in files(tmp_path)[::3]:
+        path.unlink()
+    sl.run(short(**MORE["policies"]), tmp_path, Recorder())
+    lost = files(tmp_path)[::4]
+    for path in lost:
+        path.unlink()
+    results = sl.run(short(**MORE["all"]), tmp_path, Recorder())
+    assert all(path.exists() for path in lost), "blocks keep their borders"
+    assert runs(results) == sorted(local_bits(short(**MORE["all"])))  # type: ignore[type-var]
+
+
+def test_a_store_is_not_extended_with_other_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sl.run(short(), tmp_path, Recorder())
+    monkeypatch.setattr(sources, "hash_of", lambda *modules: "changed")
+    before = (tmp_path / "manifest.json").read_bytes()
+    with pytest.raises(ValueError, match="computed by other sources than these"):
+        sl.run(short(replications=9), tmp_path, Recorder())
+    assert (tmp_path / "manifest.json").read_bytes() == before
+
+
+def test_a_process_that_died_while_it_extended_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sl.run(short(), tmp_path, Recorder())
+    write = files_module.write_text_atomically
+
+    def dies(path: Path, text: str) -> None:
+        if path.name == "experiment.toml":
+            raise KeyboardInterrupt
+        write(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write_text_atomically", dies)
+        with pytest.raises(KeyboardInterrupt):
+            sl.run(short(**MORE["all"]), tmp_path, Recorder())
+    assert list(sl.types.Results.load(tmp_path).lower_bounds) == ["eoo", "sphere"]
+    with pytest.raises(ValueError, match=r"its experiment.toml was changed"):
+        sl.run(short(**(MORE["all"] | {"replications": 20})), tmp_path, Recorder())
+    results = sl.run(short(**MORE["all"]), tmp_path, Recorder())
+    assert runs(results) == sorted(local_bits(short(**MORE["all"])))  # type: ignore[type-var]
+    assert sl.Experiment.load(tmp_path / "experiment.toml") == short(**MORE["all"])
 
 
 def test_other_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +398,11 @@ def test_lower_bounds_come_from_the_specification_that_was_run(tmp_path: Path) -
     assert sl.types.Results.load(tmp_path).complete
     path.write_text(text)
     assert len(sl.types.Results.load(tmp_path)._problems) == 2
+
+
+def test_lower_bounds_of_a_store_with_a_policy_of_ones_own(tmp_path: Path) -> None:
+    sl.run(small(policies=[EpsilonGreedy()]), tmp_path, Recorder())
+    assert list(sl.types.Results.load(tmp_path).lower_bounds) == ["eoo", "sphere"]
 
 
 def test_other_directories_are_left_alone(tmp_path: Path) -> None:

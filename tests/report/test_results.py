@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import sightline as sl
 from tests.experiments.helpers import EOO, SPHERE, small
@@ -155,6 +156,69 @@ def test_the_lower_bound_is_drawn_by_default() -> None:
     assert len(none.get_axes()[1].get_lines()) == len(late.get_lines()) - 1
 
 
+def test_a_figure_of_some_problems_and_policies(results: sl.types.Results) -> None:
+    figure: Any = results.plot(problems="sphere", policies=["LinUCB", "IDS", "LinUCB"], bounds={})
+    early, late = figure.get_axes()
+    for axes in (early, late):
+        assert [line.get_label() for line in axes.get_lines()] == ["LinUCB", "IDS"]
+    assert late.get_title() == "sphere"
+    expected = regret("sphere", "LinUCB").mean(axis=0)
+    assert late.get_lines()[0].get_ydata() == pytest.approx(expected)
+
+
+def test_a_figure_asks_for_the_lower_bounds_of_what_it_shows(
+    results: sl.types.Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def bound(problem: Any) -> Any:
+        asked.append(problem.name)
+        return sl.lower_bound(problem)
+
+    monkeypatch.setattr("sightline.report.results.lower_bound", bound)
+    fresh = sl.types.Results(results._storage, EXPERIMENT.problems)
+    for _ in range(2):
+        fresh.plot(problems="eoo")
+    assert asked == [EOO.name]
+    assert list(fresh.lower_bounds) == ["eoo", "sphere"]
+
+
+def test_a_figure_in_given_axes(results: sl.types.Results, tmp_path: Path) -> None:
+    figure = Figure()
+    places = figure.subplots(2, 2)
+    drawn = results.plot(tmp_path / "a.png", ax=places[1], bounds={"sphere": 2.0})
+    assert drawn is figure
+    assert (tmp_path / "a.png").stat().st_size > 1000
+    assert [len(axes.get_lines()) for axes in figure.axes] == [0, 0, 2, 3]
+    assert [axes.get_xscale() for axes in places[1]] == ["log", "log"]
+    texts = [text.get_text() for text in places[1, 0].get_legend().get_texts()]
+    assert texts == ["IDS", "LinUCB", r"$c^*\sigma^2\,\log n$"]
+    assert places[1, 1].get_legend() is None
+    parts: Any = Figure().subfigures(1, 2)
+    assert results.plot(problems="eoo", ax=parts[0].subplots(), bounds={}) is parts[0].figure
+
+
+def test_many_problems_are_on_a_grid_with_one_legend() -> None:
+    problems = {f"world {i}": EOO for i in range(5)}
+    policies = {"beta 1": Stubborn(arm=2), "right": Stubborn(arm=0)}
+    found = sl.run(small(problems=problems, policies=policies), executor=Recorder())
+    figure: Any = found.plot(bounds={"world 1": 0.8})
+    width, height = figure.get_size_inches()
+    assert 9.0 < width < 11.0
+    assert 5.0 < height < 7.0
+    shown = [axes for axes in figure.get_axes() if axes.get_visible()]
+    assert [axes.get_title() for axes in shown] == list(problems)
+    assert all(axes.get_xscale() == "log" for axes in shown)
+    assert [bool(axes.get_xlabel()) for axes in shown] == [False, False, True, True, True]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][:2] == ["β 1", "right"]
+    assert len(legend.get_texts()) == 3
+    for label, line in zip(policies, legend.get_lines(), strict=False):
+        for axes in shown:
+            (curve,) = [one for one in axes.get_lines() if one.get_label() == label]
+            assert curve.get_color() == line.get_color()
+
+
 def test_a_figure_beyond_floats() -> None:
     experiment = small(policies={"IDS": Stubborn(arm=0)}, horizon=10**1000)
     figure: Any = sl.run(experiment, executor=Recorder()).plot(bounds={"eoo": 0.8})
@@ -200,3 +264,15 @@ def test_bad_questions(results: sl.types.Results) -> None:
         results.slopes(since=150)
     with pytest.raises(ValueError, match="early must be at least 1"):
         results.plot(early=0)
+    with pytest.raises(ValueError, match=r"problems must be one of .*did you mean 'sphere'"):
+        results.plot(problems=["eoo", "spheer"])
+    with pytest.raises(ValueError, match=r"policies must be one of .*did you mean 'LinUCB'"):
+        results.plot(policies="LinUBC")
+    with pytest.raises(ValueError, match="policies must not be empty"):
+        results.plot(policies=[])
+    with pytest.raises(ValueError, match="ax must be axes of matplotlib or a list of them, got 1"):
+        results.plot(ax=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="ax must have one entry per problem, 2, got 1"):
+        results.plot(ax=Figure().subplots())
+    with pytest.raises(ValueError, match="early must be left out without linear panels, got 10"):
+        results.plot(problems="eoo", ax=Figure().subplots(), early=10)

@@ -26,6 +26,8 @@ VARIANTS = [
     sl.IDS(information="halfspace-ucb"),
     sl.IDS(confidence=sl.LogLog()),
     sl.IDS(confidence=sl.FixedBeta(1.0)),
+    sl.IDS(confidence=sl.LogDet(delta=0.05)),
+    sl.IDS(confidence=sl.LogDet(norm_bound=None, delta=0.05)),
 ]
 
 

@@ -17,6 +17,8 @@ Szepesvari, 2011):
 
     sqrt(beta) = sigma sqrt(2 log(1/delta) + log det(V/lambda)) + sqrt(lambda) S.            (0)
 
+delta is a number for both times, or 1/s^2 and 1/(t log t): a :class:`Level` tells which.
+
 All configurations are in :mod:`sightline.core.confidence_rules`.
 """
 
@@ -153,18 +155,29 @@ def register_confidence(
 # --- levels delta, and the growth of beta with time ---------------------------------------------
 
 
+class Level(NamedTuple):
+    """The levels delta of a rule."""
+
+    fixed: float  # log(1/delta) if delta is a number, else 0
+    slow: bool  # whether delta at local time s is 1/(s log s)
+
+
 @compiled
-def log_inverse_delta(slow: bool, s: int) -> float:
-    """log(1/delta) at local time s, for delta = 1/s^2 or, growing more slowly, 1/(s log s)."""
-    if slow:
+def local_level(level: Level, s: int) -> float:
+    """log(1/delta) at local time s: fixed, or for 1/s^2 or, growing more slowly, 1/(s log s)."""
+    if level.fixed > 0.0:
+        return level.fixed
+    if level.slow:
         u = math.log(max(s, 2))
         return u + math.log(u)
     return 2.0 * math.log(s)
 
 
 @compiled
-def level_in_round(log_t: float) -> float:
-    """log(1/delta) of the exploitation test in round t: delta = 1/(t log t)."""
+def level_in_round(level: Level, log_t: float) -> float:
+    """log(1/delta) of the exploitation test in round t: fixed, or for delta = 1/(t log t)."""
+    if level.fixed > 0.0:
+        return level.fixed
     u = max(log_t, LOG_2)  # at t = 1 the value of t = 2, where t log t is not yet 0
     return u + math.log(u)
 
@@ -227,7 +240,7 @@ def next_exploration(confidence: Any, log_det: float, evidence: float, clock: Cl
 class LogDetConfidence(NamedTuple):
     """The coefficient for one problem."""
 
-    slow: bool  # the level of local time
+    level: Level
     factor: float
     noise_variance: float
     prior_radius: float  # sqrt(lambda) S
@@ -242,18 +255,20 @@ def _log_det_beta(confidence: LogDetConfidence, log_det: float, level: float) ->
 
 @compiled
 def _log_det_local(confidence: LogDetConfidence, log_det: float, s: int) -> float:
-    return _log_det_beta(confidence, log_det, log_inverse_delta(confidence.slow, s))
+    return _log_det_beta(confidence, log_det, local_level(confidence.level, s))
 
 
 @compiled
 def _log_det_overall(confidence: LogDetConfidence, log_det: float, log_t: float) -> float:
-    return _log_det_beta(confidence, log_det, level_in_round(log_t))
+    return _log_det_beta(confidence, log_det, level_in_round(confidence.level, log_t))
 
 
 @compiled
 def _log_det_settled(confidence: LogDetConfidence, log_det: float, evidence: float) -> float:
     if evidence == math.inf:
         return math.inf
+    if confidence.level.fixed > 0.0:  # the test is the same in all rounds
+        return math.inf if evidence >= _log_det_overall(confidence, log_det, 0.0) else -math.inf
     radius = math.sqrt(evidence / confidence.factor) - confidence.prior_radius
     if radius <= 0.0:
         return -math.inf

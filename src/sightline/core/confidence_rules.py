@@ -70,10 +70,11 @@ import numpy as np
 from sightline.core.confidence import (
     LOG_2,
     ConfidenceRule,
+    Level,
     LogDetConfidence,
     adapt,
     level_in_round,
-    log_inverse_delta,
+    local_level,
     register_confidence,
     solve_growth,
 )
@@ -318,7 +319,7 @@ class NormTerm(NamedTuple):
 class LearnedConfidence(NamedTuple):
     """The coefficient for one problem, with unknown sigma or S."""
 
-    slow: bool  # the level of local time
+    level: Level
     factor: float
     noise: NoiseTerm
     norm: NormTerm
@@ -341,21 +342,35 @@ class LogDet(ConfidenceRule):
         proven for every theta.  Files and the command line write ``"unknown"`` for None.
     factor : float
         Multiplies beta: below 1 is optimistic tuning without a guarantee.
-    delta : {"1/s^2", "1/(s log s)"}
+    delta : {"1/s^2", "1/(s log s)"} or float
         Level of gaps and information gain at local time s: the paper's, or the one of its
-        experiments, which keeps the theory and halves the leading term.
+        experiments, which keeps the theory and halves the leading term.  The exploitation test
+        then has the level 1/(t log t).  A number, such as 0.05, is the level of all of them in all
+        rounds: with probability 1 - delta every confidence set holds.  A policy that has settled
+        then stays with its arm, which is wrong with probability up to delta, and so has linear
+        expected regret; c* log n does not apply.
     """
 
     norm_bound: float | None = 1.0
     factor: float = 1.0
-    delta: str = "1/s^2"
+    delta: str | float = "1/s^2"
 
     def __post_init__(self) -> None:
         none_if_unknown(self, "norm_bound")
         if self.norm_bound is not None and number("norm_bound", self.norm_bound, at_least=0) != 0.0:
             scale("norm_bound", self.norm_bound)
         scale("factor", self.factor)
-        one_of("delta", self.delta, ("1/s^2", _SLOW))
+        if isinstance(self.delta, str):
+            one_of("delta", self.delta, ("1/s^2", _SLOW))
+        elif number("delta", self.delta, above=0) >= 1.0:
+            raise ValueError(
+                f'delta must be "1/s^2", "{_SLOW}" or a number between 0 and 1, '
+                f"got {shown(self.delta)}"
+            )
+
+    def _level(self) -> Level:
+        fixed = 0.0 if isinstance(self.delta, str) else -math.log(self.delta)
+        return Level(fixed, self.delta == _SLOW)
 
     def build(
         self, d: int, noise_std: float, regulariser: float
@@ -365,7 +380,7 @@ class LogDet(ConfidenceRule):
             nothing = (np.zeros(0) for _ in range(3))
             return self._learned(d, NoiseTerm(True, noise_std**2, 0.0, 0.0, *nothing), regulariser)
         radius = math.sqrt(regulariser) * self.norm_bound
-        return LogDetConfidence(self.delta == _SLOW, float(self.factor), noise_std**2, radius)
+        return LogDetConfidence(self._level(), float(self.factor), noise_std**2, radius)
 
     def build_without_noise(self, d: int, guess: float, regulariser: float) -> LearnedConfidence:
         """Coefficient for one problem with an unknown noise level."""
@@ -381,7 +396,7 @@ class LogDet(ConfidenceRule):
         else:
             square = regulariser * bound * bound
             norm = NormTerm(True, square, np.zeros(0), np.zeros(0), np.zeros((0, 0)))
-        return LearnedConfidence(self.delta == _SLOW, float(self.factor), noise, norm)
+        return LearnedConfidence(self._level(), float(self.factor), noise, norm)
 
 
 # Beyond, exp would overflow; bounds stay finite, and nothing is settled there.
@@ -445,7 +460,7 @@ def _excess_at(norm: NormTerm, beta: float) -> float:
 @compiled
 def _learned_local(confidence: LearnedConfidence, log_det: float, s: int) -> float:
     # before any data all terms but the level are 0, and it would be for s = 1
-    level = log_inverse_delta(confidence.slow, max(s, 2))
+    level = local_level(confidence.level, max(s, 2))
     excess = _excess(confidence.noise, log_det, level)
     return confidence.factor * _beta_of(confidence.norm, excess, _LARGEST_LOCAL_SHARE)
 
@@ -459,13 +474,15 @@ def beta_at(confidence: LearnedConfidence, log_det: float, log_inverse_delta: fl
 
 @compiled
 def _learned_overall(confidence: LearnedConfidence, log_det: float, log_t: float) -> float:
-    return beta_at(confidence, log_det, level_in_round(log_t))
+    return beta_at(confidence, log_det, level_in_round(confidence.level, log_t))
 
 
 @compiled
 def _learned_settled(confidence: LearnedConfidence, log_det: float, evidence: float) -> float:
     if evidence == math.inf:
         return math.inf
+    if confidence.level.fixed > 0.0:  # the test is the same in all rounds
+        return math.inf if evidence >= _learned_overall(confidence, log_det, 0.0) else -math.inf
     excess = _excess_at(confidence.norm, evidence / confidence.factor)
     if excess <= 0.0:
         return -math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import platform
 import time
@@ -63,25 +64,32 @@ class Block(NamedTuple):
     seconds: float
 
 
-def tasks(experiment: Experiment, keeps_sources: bool) -> Iterator[Task]:
-    """Split an experiment into blocks, in a way that depends on its specification alone.
+def tasks(
+    experiment: Experiment, keeps_sources: bool, stages: tuple[int, ...] = ()
+) -> Iterator[Task]:
+    """Split an experiment into blocks, in a way that depends on the arguments alone.
 
-    ``keeps_sources`` says whether a block states the sources that computed it.
+    ``keeps_sources`` says whether a block states the sources that computed it.  ``stages`` are the
+    numbers of replications to which results were extended, the last one that of the experiment; no
+    block crosses one.
     """
     for index, cell in enumerate(experiment.cells):
         problem, policy = experiment.problems[cell.problem], experiment.policies[cell.policy]
-        size = _block_size(experiment, problem, policy)
-        for first in range(0, experiment.replications, size):
-            seeds = experiment.seeds[first : first + size]
-            setting = experiment.horizon, experiment.rounds, keeps_sources, experiment.delay
-            yield Task(cell, index, first, seeds, problem, policy, *setting)
+        for start, end in itertools.pairwise((0, *(stages or (experiment.replications,)))):
+            size = _block_size(experiment, problem, policy, end - start)
+            for first in range(start, end, size):
+                seeds = experiment.seeds[first : min(first + size, end)]
+                setting = experiment.horizon, experiment.rounds, keeps_sources, experiment.delay
+                yield Task(cell, index, first, seeds, problem, policy, *setting)
 
 
-def _block_size(experiment: Experiment, problem: AnyProblem, policy: Policy) -> int:
+def _block_size(
+    experiment: Experiment, problem: AnyProblem, policy: Policy, replications: int
+) -> int:
     cost = experiment.horizon
     if policy.commits and not problem.model.stream:  # no policy commits to their arms
         cost = min(cost, _PER_DECADE * max(1, round(math.log10(cost))))
-    size = max(experiment.replications // _BLOCKS, _FEWEST_ROUNDS // cost)
+    size = max(replications // _BLOCKS, _FEWEST_ROUNDS // cost)
     return max(1, min(size, _MOST_ROUNDS // cost, _MOST_REPLICATIONS))
 
 

@@ -168,21 +168,32 @@ class Experiment:
         return specification.to_toml(self)
 
     @classmethod
-    def from_toml(cls, text: str) -> Experiment:
-        """Experiment from the text of a TOML file."""
+    def from_toml(cls, text: str, classes: Iterable[type] = ()) -> Experiment:
+        """Experiment from the text of a TOML file.
+
+        Parameters
+        ----------
+        text : str
+            Contents of the file.
+        classes : iterable of type
+            Dataclasses of policies, and of their parts, that are not the library's.  The file
+            names them as ``module:Class``.  Code named in a file is never imported: a file from
+            elsewhere runs no code but that of the library and of these classes.  A class is found
+            by its name, so that its module may have another name than when the file was written.
+        """
         instance("text", text, str, "the text of a TOML file")
-        return cls(**specification.from_toml(text))
+        return cls(**specification.from_toml(text, classes))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the specification to a TOML file."""
         write_text_atomically(path, self.to_toml())
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Experiment:
-        """Read the specification from a TOML file."""
+    def load(cls, path: str | PathLike[str], classes: Iterable[type] = ()) -> Experiment:
+        """Read the specification from a TOML file; ``classes`` as for :meth:`from_toml`."""
         file = file_path("path", path)
         try:
-            return cls.from_toml(file.read_text(encoding="utf-8"))
+            return cls.from_toml(file.read_text(encoding="utf-8"), classes)
         except ValueError as error:  # includes text that is not UTF-8
             raise ValueError(f"{path}: {error}") from None
 

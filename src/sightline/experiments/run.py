@@ -29,6 +29,7 @@ class BlockStorage(Protocol):
 
     grid: Grid  # everything that the experiment computes
     keeps_sources: bool  # whether blocks must state the sources that computed them
+    stages: tuple[int, ...]  # replications to which it was extended, as for ``tasks``
 
     def holds(self, task: Task) -> bool:
         """Whether a block is there."""
@@ -47,6 +48,7 @@ class Memory:
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
+        self.stages: tuple[int, ...] = (len(grid.seeds),)
         self._blocks: dict[tuple[int, int], Block] = {}
 
     def holds(self, task: Task) -> bool:
@@ -62,6 +64,12 @@ class Memory:
         return (self._blocks[key] for key in sorted(self._blocks))
 
 
+def missing_tasks(experiment: Experiment, storage: BlockStorage) -> list[Task]:
+    """Blocks of an experiment that its storage does not hold."""
+    planned = tasks(experiment, storage.keeps_sources, storage.stages)
+    return [task for task in planned if not storage.holds(task)]
+
+
 def execute(
     experiment: Experiment,
     storage: BlockStorage,
@@ -72,7 +80,7 @@ def execute(
 
     An error or Ctrl-C stops the work under way; finished blocks stay in the storage.
     """
-    missing = [task for task in tasks(experiment, storage.keeps_sources) if not storage.holds(task)]
+    missing = missing_tasks(experiment, storage)
     for task in missing:
         watch(task, None)
     finished = _Finished()

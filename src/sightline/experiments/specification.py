@@ -21,17 +21,18 @@ The form of a file::
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sightline.policies import catalogue as policies
 from sightline.policies.base import Policy
 from sightline.problems import descriptions as problems
 from sightline.simulation.simulate import parse_rounds, rounds_text
-from sightline.validation import one_of, shown
+from sightline.validation import entries, one_of, shown
 
 if TYPE_CHECKING:
     from sightline.experiments.experiment import Experiment
@@ -57,13 +58,10 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
 
 def _describe(policy: Policy) -> dict[str, Any]:
-    """Policy as a plain dictionary; the type of a user's own policy includes its module."""
+    """Policy as a plain dictionary; the type of a user's own classes includes their module."""
     if not dataclasses.is_dataclass(policy):
         raise ValueError(f"{policy!r} cannot be described: a policy must be a dataclass")
-    description = policies.describe(policy)
-    cls = type(policy)
-    if policies.POLICIES.get(cls.__name__) is not cls:
-        description["type"] = f"{cls.__module__}:{cls.__qualname__}"
+    description = policies.describe(policy, with_modules=True)
     try:
         json.dumps(description, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -109,17 +107,10 @@ def _value(value: Any) -> str:
     return "[" + ", ".join(map(_value, value)) + "]"
 
 
-def from_toml(text: str) -> dict[str, Any]:
-    """Arguments of :class:`Experiment`."""
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"this is not TOML: {error}") from None
-    for key in content:
-        one_of("key", key, _KEYS)
-    for key in _REQUIRED:
-        if key not in content:
-            raise ValueError(f"{key} is missing")
+def from_toml(text: str, classes: Iterable[type] = ()) -> dict[str, Any]:
+    """Arguments of :class:`Experiment`; ``classes`` are those that are not the library's."""
+    own = _by_name(classes)
+    content = _content(text)
     arguments = dict(content)
     arguments["horizon"] = parse_rounds("horizon", content["horizon"])
     if isinstance(content.get("seed"), str):
@@ -130,8 +121,39 @@ def from_toml(text: str) -> dict[str, Any]:
             raise ValueError(f"checkpoints must be a list, got {shown(marks)}")
         arguments["checkpoints"] = [parse_rounds("checkpoints", t) for t in marks]
     arguments["problems"] = _members("problems", content["problems"], problems.build)
-    arguments["policies"] = _members("policies", content["policies"], policies.build)
+    build = functools.partial(policies.build, own=own)
+    arguments["policies"] = _members("policies", content["policies"], build)
     return arguments
+
+
+def problems_from_toml(text: str) -> dict[str, problems.AnyProblem]:
+    """Problems of an experiment, whose policies need not be known."""
+    return _members("problems", _content(text)["problems"], problems.build)
+
+
+def _by_name(classes: Iterable[type]) -> dict[str, type]:
+    what = "a list of dataclasses"
+    found: dict[str, type] = {}
+    for cls in entries("classes", classes, what) if classes != () else ():
+        if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+            raise ValueError(f"classes must be {what}, got {shown(cls)}")
+        if found.setdefault(cls.__qualname__, cls) is not cls:
+            raise ValueError(f"classes must have different names, got two {cls.__qualname__}")
+    return found
+
+
+def _content(text: str) -> dict[str, Any]:
+    """Keys and values of a file, with all that are required."""
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"this is not TOML: {error}") from None
+    for key in content:
+        one_of("key", key, _KEYS)
+    for key in _REQUIRED:
+        if key not in content:
+            raise ValueError(f"{key} is missing")
+    return content
 
 
 def _members(group: str, tables: Any, build: Any) -> dict[str, Any]:

@@ -1,5 +1,10 @@
 """Stores: a directory of results of one experiment, computed by the same sources.
 
+A store of an experiment can be extended by replications, policies and problems: runs depend on
+their problem, policy, seed, horizon, checkpoints and delay, not on how many others there are.
+The manifest then lists the ``former`` experiments, whose blocks remain valid, and the numbers of
+the ``folders``, which do not change.
+
     manifest.json      specification hash, versions, sources, cells, checkpoints, seeds, checksum
     experiment.toml    the specification, to read and for `sightline simulate --config`
     00-problem--policy/000000-000009.parquet, ...      finished blocks
@@ -18,6 +23,7 @@ the metadata of the file.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -25,7 +31,8 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -67,11 +74,23 @@ class ResultStore:
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         self.path = path
         self._manifest = manifest
+        former = manifest.get("former", [])
+        self._digests = {manifest["digest"], *(one["digest"] for one in former)}
+        #: Hashes of experiment.toml; an older one is there if a process died while extending.
+        self._specifications = {manifest["specification"]} | {
+            one["specification"] for one in former
+        }
         self.grid = Grid(
             cells=tuple(Cell(*cell) for cell in manifest["cells"]),
             rounds=tuple(parse_rounds("checkpoints", t) for t in manifest["checkpoints"]),
             seeds=tuple(int(seed) for seed in manifest["seeds"]),
         )
+        self.stages = (*(one["replications"] for one in former), len(self.grid.seeds))
+        numbers = manifest.get("folders", range(len(self.grid.cells)))
+        self._folders = {
+            cell: self._folder(number, cell)
+            for number, cell in zip(numbers, self.grid.cells, strict=True)
+        }
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> ResultStore:
@@ -88,7 +107,10 @@ class ResultStore:
 
     @classmethod
     def create(cls, path: str | PathLike[str], experiment: Experiment) -> ResultStore:
-        """Open the store of an experiment, or make it.
+        """Open the store of an experiment, make it, or extend that of a smaller experiment.
+
+        An extension has more replications, policies or problems, and all else is equal: then every
+        run that is there is one of its runs.
 
         Raises
         ------
@@ -103,14 +125,21 @@ class ResultStore:
             content = json.dumps(sealed(manifest), indent=1)
             write_text_atomically(directory / "manifest.json", content)
         store = cls.open(directory)
-        store._check_same(manifest)
-        folders = [store._folder(index, cell) for index, cell in enumerate(store.grid.cells)]
-        for folder in [directory, *folders]:
+        if store._manifest["digest"] != manifest["digest"]:
+            store._check_extended_by(experiment)
+        store._check_sources(manifest["sources"])
+        if store._manifest["digest"] != manifest["digest"]:
+            content = json.dumps(sealed(store._extended(manifest)), indent=1)
+            write_text_atomically(directory / "manifest.json", content)
+            store = cls.open(directory)
+        if store._specification_hash() in store._specifications - {manifest["specification"]}:
+            write_text_atomically(directory / "experiment.toml", experiment.to_toml())
+        for folder in [directory, *store._folders.values()]:
             remove_leftovers(folder)  # of runs that were killed
         return store
 
     def specification(self) -> str:
-        """Text of experiment.toml, as it was when the store was made.
+        """Text of experiment.toml, as it was written.
 
         Raises
         ------
@@ -121,30 +150,56 @@ class ResultStore:
         """
         path = self.path / "experiment.toml"
         content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != self._manifest["specification"]:
+        if hashlib.sha256(content).hexdigest() not in self._specifications:
             raise ValueError(
                 f"{path} was changed after the store was made, and lower bounds are computed from "
                 "it: bring back the old one, or remove it to read the results alone"
             )
         return content.decode()
 
-    def _check_same(self, manifest: dict[str, Any]) -> None:
-        if self._manifest["digest"] != manifest["digest"]:
+    def _specification_hash(self) -> str | None:
+        try:
+            return hashlib.sha256((self.path / "experiment.toml").read_bytes()).hexdigest()
+        except OSError:
+            return None
+
+    def _check_extended_by(self, experiment: Experiment) -> None:
+        """Refuse an experiment that is not this one with more replications, policies, problems."""
+        if self._specification_hash() != self._manifest["specification"]:
+            reason = "its experiment.toml was changed or removed"
+        else:
+            reason = _difference(tomllib.loads(self.specification()), experiment)
+        if reason:
             raise ValueError(
-                f"{self.path} holds the results of another experiment (see its experiment.toml): "
-                "choose another directory"
+                f"{self.path} holds the results of another experiment ({reason}): choose another "
+                "directory; a store can be extended by replications, policies and problems only"
             )
-        for cell, sources in manifest["sources"].items():
-            there = self._manifest["sources"].get(cell)
-            if there != sources:
+
+    def _check_sources(self, here: dict[str, str]) -> None:
+        for cell, there in self._manifest["sources"].items():
+            if here[cell] != there:
                 raise ValueError(
                     f"{self.path} was computed by other sources than these ({cell}: {there} there, "
-                    f"{sources} here): choose another directory, so that numbers do not mix"
+                    f"{here[cell]} here): choose another directory, so that numbers do not mix"
                 )
+
+    def _extended(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Manifest of an extension: blocks that are there keep their folders and digests."""
+        old = self._manifest
+        former = {name: old[name] for name in ("digest", "specification")}
+        former["replications"] = len(self.grid.seeds)
+        numbers = dict(zip(self.grid.cells, old.get("folders", itertools.count()), strict=False))
+        for cell in manifest["cells"]:
+            numbers.setdefault(cell, len(numbers))
+        return manifest | {
+            "created": old["created"],
+            "folders": [numbers[cell] for cell in manifest["cells"]],
+            "former": [*old.get("former", []), former],
+        }
 
     def holds(self, task: Task) -> bool:
         """Whether a block is there; refuses one that cannot be read."""
-        path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
+        path = self._path(task.cell, task.first, len(task.seeds))
         if not path.exists():
             return False
         self._header(path)
@@ -159,14 +214,14 @@ class ResultStore:
                 f"({block.sources}) than those here ({here}): install the same versions there"
             )
         header = {name: self._manifest[name] for name in ("format", "version", "digest", "package")}
-        path = self._path(task.cell_index, task.cell, task.first, len(task.seeds))
+        path = self._path(task.cell, task.first, len(task.seeds))
         path.parent.mkdir(exist_ok=True)
         _write_block(path, block, self.grid.rounds, header)
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, in the order of the plan."""
-        for index, cell in enumerate(self.grid.cells):
-            for path in sorted(self._folder(index, cell).glob("*.parquet")):
+        for folder in self._folders.values():
+            for path in sorted(folder.glob("*.parquet")):
                 header = self._header(path)
                 yield _readable(path, _read_block, path, header, len(self.grid.rounds))
 
@@ -174,25 +229,27 @@ class ResultStore:
         name = f"{cell.problem}--{cell.policy}"
         return self.path / f"{index:02d}-{re.sub(r'[^A-Za-z0-9._=-]+', '-', name)[:80]}"
 
-    def _path(self, index: int, cell: Cell, first: int, count: int) -> Path:
-        return self._folder(index, cell) / f"{first:06d}-{first + count - 1:06d}.parquet"
+    def _path(self, cell: Cell, first: int, count: int) -> Path:
+        return self._folders[cell] / f"{first:06d}-{first + count - 1:06d}.parquet"
 
     def _header(self, path: Path) -> dict[str, Any]:
         """Header of a block; refuses one that does not belong to this store."""
         header: dict[str, Any] = _readable(path, _read_header, path)
         try:
             cell, first, seeds = Cell(*header["cell"]), header["first"], tuple(header["seeds"])
-            index = self.grid.cells.index(cell)
             belongs = (
-                header["digest"] == self._manifest["digest"]
+                header["digest"] in self._digests
                 and header["sources"] == self._manifest["sources"][cell.id]
                 and seeds == self.grid.seeds[first : first + len(seeds)]
-                and path == self._path(index, cell, first, len(seeds))
+                and path == self._path(cell, first, len(seeds))
             )
         except (KeyError, TypeError, ValueError):
             belongs = False
         if not belongs:
-            raise ValueError(f"{path} does not belong to this store: remove it")
+            raise ValueError(
+                f"{path} does not belong to this store: remove it, or run again if another "
+                "process has just extended the store"
+            )
         return header
 
 
@@ -217,6 +274,23 @@ def _manifest(experiment: Experiment) -> dict[str, Any]:
         "checkpoints": [t if t <= _LARGEST_EXACT else rounds_text(t) for t in plan.rounds],
         "seeds": [str(seed) for seed in plan.seeds],
     }
+
+
+def _difference(there: Mapping[str, Any], experiment: Experiment) -> str:
+    """Say what of a specification, as TOML, an experiment changes or lacks; "" if it extends it.
+
+    The runs of a longer horizon are others: policies may depend on it, and states are not kept.
+    """
+    here = tomllib.loads(experiment.to_toml())
+    for key in sorted(there.keys() | here.keys()):
+        if key in ("problems", "policies"):
+            for name, fields in there[key].items():
+                if repr(here[key].get(name)) != repr(fields):  # 1, 1.0 and True are not the same
+                    return f"its {key}.{name} differs or is missing here"
+        elif key != "replications" and there.get(key) != here.get(key):
+            return f"its {key} differs"
+    count = there["replications"]
+    return f"it has {count} replications" if here["replications"] < count else ""
 
 
 def _check_format(manifest: Any) -> None:

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sightline.experiments.block import Task, tasks
+from sightline.experiments.block import Task
 from sightline.experiments.experiment import Experiment
+from sightline.experiments.run import missing_tasks
 from sightline.experiments.sources import sources_of
 from sightline.experiments.store import ResultStore
 from sightline.files import sealed, unsealed, write_text_atomically
@@ -51,7 +52,7 @@ class ResultsFolder:
     def missing_tasks(self, experiment: Experiment) -> list[Task]:
         """Blocks of an experiment that are not in the store."""
         store = ResultStore.create(self.store_of(experiment), experiment)
-        return [task for task in tasks(experiment, store.keeps_sources) if not store.holds(task)]
+        return missing_tasks(experiment, store)
 
     def holds(self, item: Item, profile: str) -> bool:
         """Whether an item is complete."""

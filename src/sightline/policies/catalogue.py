@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ from sightline.policies.solid import SOLID as SOLID
 from sightline.policies.stakes import Stakes as Stakes
 from sightline.policies.thompson import ThompsonSampling as ThompsonSampling
 from sightline.policies.top_two import TopTwo as TopTwo
-from sightline.validation import call_described
+from sightline.validation import call_described, shown
 
 POLICIES: dict[str, type[Policy]] = {
     name: value
@@ -46,25 +48,49 @@ PARTS: dict[str, type] = {
 }
 
 
-def describe(part: Any) -> dict[str, Any]:
-    """Policy or part of one as a plain dictionary: its class under ``"type"``, then its fields."""
-    return {"type": type(part).__name__} | {
-        name: _plain(value) for name, value in described_fields(part).items()
+def describe(part: Any, with_modules: bool = False) -> dict[str, Any]:
+    """Policy or part of one as a plain dictionary: its class under ``"type"``, then its fields.
+
+    ``with_modules`` writes a class that is not the library's as ``"module:Class"``.
+    """
+    cls = type(part)
+    own = with_modules and PARTS.get(cls.__name__) is not cls
+    return {"type": f"{cls.__module__}:{cls.__qualname__}" if own else cls.__name__} | {
+        name: _plain(value, with_modules) for name, value in described_fields(part).items()
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, with_modules: bool) -> Any:
     if dataclasses.is_dataclass(value):
-        return describe(value)
+        return describe(value, with_modules)
     if isinstance(value, np.generic):  # which JSON does not know
         return value.item()
-    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
+    return [_plain(entry, with_modules) for entry in value] if isinstance(value, tuple) else value
 
 
-def build(description: dict[str, Any]) -> Any:
-    """Inverse of :func:`describe` for what the library knows."""
+def build(description: Mapping[str, Any], own: Mapping[str, type] = MappingProxyType({})) -> Any:
+    """Inverse of :func:`describe` for the library's classes, and for a user's ``own`` by name.
+
+    ``"module:Class"`` is looked up in ``own`` by the name of the class: nothing is imported.
+    """
     fields = {
-        name: build(value) if isinstance(value, dict) else value
+        name: build(value, own) if isinstance(value, dict) else value
         for name, value in description.items()
     }
-    return call_described(PARTS, fields)
+    kind = fields.get("type")
+    if not isinstance(kind, str) or ":" not in kind:
+        return call_described(PARTS, fields)
+    module, _, name = kind.partition(":")
+    if name not in own:
+        raise ValueError(
+            f"type {shown(kind)} is not part of the library, and files import no code: pass "
+            f"classes=[{name}] to Experiment.load or from_toml, with {name} from {module}"
+        )
+    return call_described({kind: own[name]}, {key: _as_tuple(fields[key], own) for key in fields})
+
+
+def _as_tuple(value: Any, own: Mapping[str, type]) -> Any:
+    """Bring back the tuple that was described as a list."""
+    if not isinstance(value, list):
+        return build(value, own) if isinstance(value, dict) else value
+    return tuple(_as_tuple(entry, own) for entry in value)

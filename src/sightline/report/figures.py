@@ -7,17 +7,19 @@ asymptotically.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.report.statistics import Curve
-from sightline.report.style import BOUND, drawing, new_figure, saved
+from sightline.report.style import BOUND, curve_styles, drawing, new_figure, saved
 from sightline.report.symbols import as_label
-from sightline.validation import file_path, integer
+from sightline.validation import entries, file_path, instance, integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +36,10 @@ _HEADROOM = 1.3  # limit of an axis over the largest mean: wide bands must not p
 _LATE = (
     2.9 * _LOG_10
 )  # log of the first round shown: ratios to log n say nothing about earlier ones
+_REGRET = "regret (mean, 2 standard errors)"
+_PANEL = (3.3, 2.6)  # inches of a panel of a grid
+_TITLE, _WIDE_TITLE = 42, 50  # characters on a line of the title, there and in a row
+_LETTERS = 13.0  # of a legend, per inch
 
 Published = Mapping[str, Mapping[int, float]]  # by label, regret at some rounds
 
@@ -73,9 +79,94 @@ def regret_figure(
                 log_early = math.log(integer("early", early, at_least=1))
             _draw_regret(left, _until(curves, log_early), constant, crosses, linear=True)
             _draw_regret(right, curves, constant, crosses)
-            left.set_title(as_label(f"{problem}: early rounds"))
-            right.set_title(as_label(problem))
+            left.set_title(_title(f"{problem}: early rounds", _WIDE_TITLE))
+            right.set_title(_title(problem, _WIDE_TITLE))
+            for axes in (left, right):
+                label_ends(axes)
     return saved(figure, path)
+
+
+def regret_grid(
+    panels: Mapping[str, Mapping[str, Curve]],
+    bounds: Mapping[str, float],
+    path: str | PathLike[str] | None = None,
+) -> Figure:
+    """Draw regret in all rounds, logarithmic, on a grid of one panel per problem with one legend.
+
+    A policy has the same colour in all panels.
+    """
+    columns = math.ceil(math.sqrt(len(panels)))
+    rows = math.ceil(len(panels) / columns)
+    with drawing():
+        figure = new_figure(_PANEL[0] * columns, _PANEL[1] * rows)
+        places = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+        lines = _draw_panels(places, panels, bounds)
+        for i, axes in enumerate(places):
+            axes.set_visible(i < len(panels))
+            axes.set_ylabel("")
+            if i + columns < len(panels):
+                axes.set_xlabel("")
+        figure.supylabel(_REGRET, fontsize="medium", color=BOUND)
+        longest = max((len(str(line.get_label())) for line in lines), default=0)
+        across = int(_PANEL[0] * columns / (0.7 + longest / _LETTERS))
+        across = min(max(across, 1), len(lines))
+        if lines:
+            figure.legend(lines, _labels(lines), loc="outside upper center", ncols=across)
+            figure.set_figheight(_PANEL[1] * rows + 0.1 + 0.19 * math.ceil(len(lines) / across))
+    return saved(figure, path)
+
+
+def regret_in(
+    axes: Sequence[Axes],
+    panels: Mapping[str, Mapping[str, Curve]],
+    bounds: Mapping[str, float],
+    path: str | PathLike[str] | None = None,
+) -> Figure:
+    """Draw the panels of ``regret_grid`` into given axes; the legend is in the first."""
+    with drawing():
+        lines = _draw_panels(axes, panels, bounds)
+        if lines:
+            axes[0].legend(lines, _labels(lines))
+    figure: Any = axes[0].get_figure()
+    return saved(figure.figure, path)  # the whole figure, also of axes in a subfigure
+
+
+def given_axes(name: str, value: Any, count: int) -> list[Axes]:
+    """Axes of matplotlib, as many as there are panels: one, a list or an array of them."""
+    from matplotlib.axes import Axes
+
+    what = "axes of matplotlib or a list of them"
+    if isinstance(value, np.ndarray):
+        value = value.ravel().tolist()
+    found = [value] if isinstance(value, Axes) else entries(name, value, what)
+    for axes in found:
+        instance(name, axes, Axes, what)
+    if len(found) != count:
+        raise ValueError(f"{name} must have one entry per problem, {count}, got {len(found)}")
+    return found
+
+
+def _labels(lines: Sequence[Line2D]) -> list[str]:
+    return [as_label(str(line.get_label())) for line in lines]
+
+
+def _title(text: str, width: int) -> str:
+    return as_label(textwrap.fill(text, width))
+
+
+def _draw_panels(
+    places: Sequence[Axes],
+    panels: Mapping[str, Mapping[str, Curve]],
+    bounds: Mapping[str, float],
+) -> list[Line2D]:
+    """Draw every problem into its axes, and return one line per label, for a legend."""
+    styles = curve_styles(label for curves in panels.values() for label in curves)
+    lines: dict[str, Line2D] = {}
+    for (problem, curves), axes in zip(panels.items(), places, strict=False):
+        _draw_regret(axes, curves, bounds.get(problem), {}, styles=styles)
+        axes.set_title(_title(problem, _TITLE), fontsize="medium")
+        lines |= {str(line.get_label()): line for line in axes.get_lines() if _is_named(line)}
+    return [lines[name] for name in [*styles, *(lines.keys() - styles.keys())] if name in lines]
 
 
 def _until(curves: Mapping[str, Curve], log_end: float) -> dict[str, Curve]:
@@ -123,7 +214,7 @@ def growth_figure(curves: Mapping[str, Curve], constant: float) -> Figure:
         axes.plot(log_t / _LOG_10, constant * log_t, "--", color=BOUND, label="lower bound")
         axes.set_yscale("log")
         _count_digits(axes)
-        axes.set_ylabel("regret (mean, 2 standard errors)")
+        axes.set_ylabel(_REGRET)
         label_ends(axes)
     return figure
 
@@ -209,6 +300,7 @@ def _draw_regret(
     constant: float | None,
     published: Published,
     linear: bool = False,
+    styles: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     far = any(curve.log_t[-1] > _LARGEST_LOG for curve in curves.values())
 
@@ -216,7 +308,7 @@ def _draw_regret(
         return curve.log_t / _LOG_10 if far else np.exp(curve.log_t)
 
     for label, curve in curves.items():
-        line = _draw_curve(axes, label, rounds(curve), curve)
+        line = _draw_curve(axes, label, rounds(curve), curve, (styles or {}).get(label, {}))
         _draw_crosses(axes, line, published.get(label, {}), float(curve.log_t[-1]))
     if constant is not None and curves:
         first = max(curves.values(), key=lambda curve: curve.log_t[-1])
@@ -225,18 +317,23 @@ def _draw_regret(
     if not far and not linear:
         axes.set_xscale("log")
     axes.set_xlabel(r"$\log_{10} n$" if far else "round n")
-    axes.set_ylabel("regret (mean, 2 standard errors)")
+    axes.set_ylabel(_REGRET)
     axes.margins(x=0.0)
     means = [curve.mean[np.isfinite(curve.mean)] for curve in curves.values()]
     highest = max((float(values.max(initial=0.0)) for values in means), default=0.0)
     axes.set_ylim(0.0, min(axes.get_ylim()[1], _HEADROOM * highest) or 1.0)
     axes.grid(True, axis="y")
-    label_ends(axes)
 
 
-def _draw_curve(axes: Axes, label: str, x: NDArray[np.float64], curve: Curve) -> Line2D:
+def _draw_curve(
+    axes: Axes,
+    label: str,
+    x: NDArray[np.float64],
+    curve: Curve,
+    style: Mapping[str, Any] = MappingProxyType({}),
+) -> Line2D:
     """Draw a mean with a band of two standard errors, cut off at 0: regret is not negative."""
-    (line,) = axes.plot(x, curve.mean, label=label)
+    (line,) = axes.plot(x, curve.mean, label=label, **style)
     reach = 2.0 * curve.standard_error
     low, high = np.maximum(curve.mean - reach, 0.0), curve.mean + reach
     axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from sightline.bounds.asymptotic import lower_bound
 from sightline.experiments.block import Block
-from sightline.experiments.experiment import Cell, Experiment, Grid
+from sightline.experiments.experiment import Cell, Grid
 from sightline.experiments.run import BlockStorage
+from sightline.experiments.specification import problems_from_toml
 from sightline.experiments.store import ResultStore
 from sightline.problems.base import TableProblem
 from sightline.problems.descriptions import AnyProblem
@@ -24,11 +25,13 @@ from sightline.validation import entries, instance, number, one_of, shown
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 _LONGEST_PRINTED = 10**4000
 _COLUMNS = "problem policy replication seed log_t t regret explorations pulls"
+_MOST_ROWS = 3  # of a figure; more problems are on a grid
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -48,6 +51,7 @@ class Results:
     ) -> None:
         self._storage = storage
         self._problems = problems or {}
+        self._lower_bounds: dict[str, float] = {}
         self.grid: Grid = storage.grid
         self._log_t = np.array([math.log(t) for t in self.grid.rounds])
 
@@ -60,8 +64,8 @@ class Results:
         except OSError:  # all but the lower bounds can be had
             return cls(storage)
         try:
-            problems = Experiment.from_toml(text).problems
-        except ValueError:  # of another version, or with policies that are not the library's
+            problems = problems_from_toml(text)
+        except ValueError:  # of another version, or a stream, of which it has checksums only
             return cls(storage)
         return cls(storage, problems)
 
@@ -262,47 +266,78 @@ class Results:
         self,
         path: str | PathLike[str] | None = None,
         *,
+        problems: str | Iterable[str] | None = None,
+        policies: str | Iterable[str] | None = None,
+        ax: Axes | Iterable[Axes] | None = None,
         bounds: Mapping[str, float] | None = None,
         early: int | None = None,
     ) -> Figure:
         """Draw mean regret with 2 standard errors: early rounds linear, all rounds logarithmic.
 
+        Up to three problems have a row each.  More problems, and axes of your own, have one
+        logarithmic panel per problem and a common legend.
+
         Parameters
         ----------
         path : path, optional
             File to write; its suffix decides the format.
+        problems, policies : str or iterable of str, optional
+            What to draw, in this order; by default all problems and all policies.
+        ax : matplotlib.axes.Axes or iterable of Axes, optional
+            Axes to draw into, one per problem, such as those of ``plt.subplots``.
         bounds : mapping of problem id to float, optional
             c* of problems, whose line c* log n is drawn for reference; by default those of
             :func:`sightline.lower_bound`.  An empty mapping draws none.
         early : int, optional
-            Last round of the linear panels.
+            Last round of the linear panels, which up to three problems have.
         """
-        from sightline.report.figures import check_format, regret_figure
+        from sightline.report import figures
 
         if path is not None:
-            check_format(path)
+            figures.check_format(path)
+        names = _chosen("problems", problems, self.problems)
+        labels = _chosen("policies", policies, self.policies)
+        places = None if ax is None else figures.given_axes("ax", ax, len(names))
+        has_rows = places is None and len(names) <= _MOST_ROWS
+        if early is not None and not has_rows:
+            raise ValueError(
+                f"early must be left out without linear panels, got {shown(early)}: figures of at "
+                f"most {_MOST_ROWS} problems without ax have them"
+            )
         if bounds is None:
-            bounds = {name: c for name, c in self.lower_bounds.items() if math.isfinite(c)}
+            known = {name: self._lower_bound(name) for name in names}
+            bounds = {name: c for name, c in known.items() if c is not None and math.isfinite(c)}
         instance("bounds", bounds, Mapping, "a mapping of problem to c*")
         for problem, value in bounds.items():
             one_of("problem of bounds", problem, self.problems)
             number("bounds", value, at_least=0)
-        panels = {problem: self.curves(problem) for problem in self.problems}
-        return regret_figure(panels, bounds, early, path)
+        panels = {}
+        for name in names:
+            curves = self.curves(name)
+            panels[name] = {label: curves[label] for label in labels if label in curves}
+        if places is not None:
+            return figures.regret_in(places, panels, bounds, path)
+        if has_rows:
+            return figures.regret_figure(panels, bounds, early, path)
+        return figures.regret_grid(panels, bounds, path)
 
-    @functools.cached_property
+    @property
     def lower_bounds(self) -> dict[str, float]:
         """c* by problem id, for the noise of the problem: regret is at least c* log n.
 
         The mean, where every replication draws a new problem; streams have none.
         """
-        values = {}
-        for name, problem in self._problems.items():
-            if not isinstance(problem, TableProblem):
-                continue
+        values = {name: self._lower_bound(name) for name in self._problems}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _lower_bound(self, name: str) -> float | None:
+        """c* of one problem, computed once; None for a stream or an unknown problem."""
+        problem = self._problems.get(name)
+        if name not in self._lower_bounds and isinstance(problem, TableProblem):
             members = {problem.member(i) for i in range(len(self.grid.seeds))}
-            values[name] = sum(lower_bound(member).value for member in members) / len(members)
-        return values
+            total = sum(lower_bound(member).value for member in members)
+            self._lower_bounds[name] = total / len(members)
+        return self._lower_bounds.get(name)
 
     def _cells(self) -> dict[tuple[str, ...], Array]:
         """Regret of all cells with at least one finished run."""
@@ -348,3 +383,13 @@ class Results:
             f"{done} of {len(self.grid.cells) * len(self.grid.seeds)} runs "
             f"to {rounds_text(self.grid.rounds[-1])} rounds)"
         )
+
+
+def _chosen(
+    name: str, given: str | Iterable[str] | None, known: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Names that were asked for, each once; by default all."""
+    if given is None:
+        return known
+    names = [given] if isinstance(given, str) else entries(name, given, "a list of names")
+    return tuple(dict.fromkeys(one_of(name, each, known) for each in names))

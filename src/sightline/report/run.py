@@ -33,8 +33,9 @@ def run(
     experiment : Experiment
         The experiment.
     store : path, optional
-        Directory for the results, made if missing; one experiment each.  Without it the results
-        are kept in memory only.
+        Directory for the results, made if missing; one experiment each.  An experiment with more
+        replications, policies or problems, and otherwise equal, extends it: only new runs are
+        computed.  Without it the results are kept in memory only.
     executor : concurrent.futures.Executor, optional
         Computes the runs: a process pool, loky, MPI or
         ``dask.distributed.Client(...).get_executor()``.  By default threads over all cores, and

@@ -6,7 +6,8 @@ Matplotlib is imported on use, because importing it takes long.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,9 @@ THEME: Mapping[str, str] = {
 def drawing() -> Iterator[None]:
     """Draw in the style of the reports; figures made within keep it."""
     import matplotlib
-    from cycler import cycler
 
-    cycle = cycler(linestyle=_DASHES) * cycler(color=COLOURS)
     style: Any = {
-        "axes.prop_cycle": cycle,
+        "axes.prop_cycle": _cycle(),
         "axes.edgecolor": _SOFT,
         "axes.labelcolor": BOUND,
         "axes.spines.right": False,
@@ -56,6 +55,17 @@ def drawing() -> Iterator[None]:
     }
     with matplotlib.rc_context(style):
         yield
+
+
+def _cycle() -> Any:
+    from cycler import cycler
+
+    return cycler(linestyle=_DASHES) * cycler(color=COLOURS)
+
+
+def curve_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Colour and dashes of every label, the same in all panels of a figure."""
+    return dict(zip(dict.fromkeys(labels), itertools.cycle(_cycle()), strict=False))
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -193,9 +193,10 @@ class Status:
         best item.  None if the policy does not report one, with contexts, and in a stream.
     settled : bool or None
         Whether ``evidence >= threshold``: at the confidence level 1 / (t log t) of the current
-        round t, no plausible parameter has another best arm, in any context.  None if the policy
-        has no such test.  False while the data contradict an assumption about the rewards, or the
-        check ``"scale"``, ``"drift"`` or ``"fit"`` has failed; then ``advice`` says which.
+        round t, or ``delta`` if the policy's ``LogDet`` has a number there, no plausible parameter
+        has another best arm, in any context.  None if the policy has no such test.  False while
+        the data contradict an assumption about the rewards, or the check ``"scale"``, ``"drift"``
+        or ``"fit"`` has failed; then ``advice`` says which.
     evidence, threshold : float
         m_s and beta_{s, t log t} / 2; with contexts, those of the context with the least evidence.
         nan in a stream, where future options are unknown.

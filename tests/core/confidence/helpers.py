@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.core.confidence import (
     ConfidenceRule,
+    Level,
     LogDetConfidence,
     global_beta,
     local_beta,
@@ -22,8 +23,9 @@ rules = st.builds(
     noise_std=st.floats(0.05, 3.0),
     regulariser=st.floats(1e-4, 30.0),
     norm_bound=st.just(0.0) | st.floats(1e-6, 3.0),
+    delta=st.sampled_from(["1/s^2", "1/(s log s)"]) | st.floats(1e-12, 0.999),
 )
-growing = rules.filter(lambda beta: beta.kind != "fixed")
+growing = rules.filter(lambda beta: beta.kind != "fixed" and beta.fixed_delta is None)
 dimensions = st.integers(1, 20)
 log_dets = st.floats(0.0, 80.0)
 
@@ -31,7 +33,7 @@ log_dets = st.floats(0.0, 80.0)
 def build(beta: naive.Beta, d: int) -> Any:
     """Return the compiled rule for the same coefficient."""
     known: dict[str, ConfidenceRule] = {
-        "log-det": LogDet(norm_bound=beta.norm_bound, factor=beta.factor),
+        "log-det": LogDet(beta.norm_bound, beta.factor, beta.delta),
         "log-log": LogLog(factor=beta.factor),
         "fixed": FixedBeta(beta.fixed),
     }
@@ -41,7 +43,7 @@ def build(beta: naive.Beta, d: int) -> Any:
 class OwnLogDet(NamedTuple):
     """The numbers of LogDet, for which only the two coefficients are registered."""
 
-    slow: bool
+    level: Level
     factor: float
     noise_variance: float
     prior_radius: float

@@ -29,8 +29,9 @@ RULES = {
     "noise": LogDet(norm_bound=0.7),
     "norm": LogDet(norm_bound=None),
     "both": LogDet(norm_bound=None, factor=0.8, delta="1/(s log s)"),
+    "fixed": LogDet(norm_bound=None, factor=0.8, delta=0.05),
 }
-KNOWS_NOISE = {"noise": False, "norm": True, "both": False}
+KNOWS_NOISE = {"noise": False, "norm": True, "both": False, "fixed": False}
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.sampled_from(list(RULES))
 
@@ -136,6 +137,9 @@ def test_settled_until_is_where_the_coefficient_reaches_the_evidence(
     evidence = global_beta(case.confidence, case.log_det, u)
     if evidence > 1e6 * case.sigma**2:  # the differences that are left have few digits there
         return
+    if kind == "fixed":
+        assert global_beta(case.confidence, case.log_det, 0.0) == evidence
+        u = math.inf
     # as many digits as the coefficient has beside the residuals
     assert settled_until(case.confidence, case.log_det, evidence) == pytest.approx(u, rel=1e-6)
 

@@ -46,6 +46,18 @@ def test_the_paper_s_numbers() -> None:
     assert global_beta(confidence, 3.0, 0.0) == global_beta(confidence, 3.0, math.log(2))
 
 
+def test_a_fixed_level_is_that_of_all_rounds() -> None:
+    """With one observation of one arm, by hand: V = 1 + 4 at sigma = 0.5, S = 2, delta = 0.05."""
+    confidence = LogDet(norm_bound=2.0, delta=0.05).build(1, 0.5, 1.0)
+    beta = (0.5 * math.sqrt(2 * math.log(20) + math.log(5)) + 2.0) ** 2
+    assert local_beta(confidence, math.log(5), 1) == pytest.approx(beta, rel=1e-15)
+    for log_t in (0.0, 10.0, 1e5):
+        assert global_beta(confidence, math.log(5), log_t) == local_beta(confidence, math.log(5), 9)
+    exactly = global_beta(confidence, math.log(5), 0.0)
+    assert settled_until(confidence, math.log(5), exactly) == math.inf
+    assert settled_until(confidence, math.log(5), math.nextafter(exactly, 0.0)) == -math.inf
+
+
 @settings(deadline=None)
 @given(rules, log_dets, dimensions, st.floats(0.0, 1e5), st.floats(0.0, 1e5))
 def test_coefficients_grow(
