@@ -275,8 +275,9 @@ def test_bounds_of_independent_arms_are_those_of_lai_and_robbins(name: str) -> N
     assert bound.value == pytest.approx(truth, rel=2e-8)
     assert bound.converged
     assert bound.verify() == (bound.lower, bound.upper)
-    assert bound.lower <= truth * (1 + 1e-12)
-    assert bound.upper >= truth * (1 - 1e-12)
+    # kl of means of 3 and 2.9 by the textbook loses three digits
+    assert bound.lower <= truth * (1 + 1e-11)
+    assert bound.upper >= truth * (1 - 1e-11)
 
 
 @every_own
