@@ -3,6 +3,8 @@
 solver       random problems, k <= 20 and d <= 6, beside tests/naive_bounds_likelihoods
 independent  arms without features, beside the sum of Delta / kl (Lai, Robbins, 1985)
 extreme      rates from 1e-4 to 1 - 1e-4 and counts up to 1e3, k <= 50 and d <= 8
+saturated    20 normal arms in 4 dimensions times 1 to 10, so that most means are close to 0 or 1
+contexts     100 contexts, 8 arms with a parameter each over 4 features, beside normal rewards
 """
 
 from __future__ import annotations
@@ -96,10 +98,48 @@ def extreme(runs: int) -> None:
         _row(likelihood, bounds, times)
 
 
+def saturated(runs: int) -> None:
+    """Print failures, widths and times where predictors are large."""
+    for likelihood, scales in [("logistic", (1, 2, 3, 5, 8, 10)), ("poisson", (1, 2, 3))]:
+        for scale in scales:
+            gaps, times, errors = [], [], 0
+            for seed in range(runs):
+                rng = np.random.default_rng(seed)
+                actions, theta = scale * rng.standard_normal((20, 4)), rng.standard_normal(4)
+                start = time.perf_counter()
+                try:
+                    gaps.append(_timed(likelihood, actions, theta)[0].gap)
+                except (ValueError, np.linalg.LinAlgError):
+                    errors += 1
+                times.append(time.perf_counter() - start)
+            wide = sum(not gap <= 1e-6 for gap in gaps)
+            print(
+                f"{likelihood:9} scale {scale:2}: {wide} over 1e-6, {errors} exceptions, worst "
+                f"{max(gaps):.1e}; {np.median(times):.2f} s median, {max(times):.2f} s worst"
+            )
+
+
+def contexts(runs: int) -> None:
+    """Print times for many arms that share features."""
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        features = np.hstack([np.ones((100, 1)), 0.3 * rng.standard_normal((100, 3))])
+        sets = [np.kron(np.eye(8), row) for row in features]
+        theta = rng.standard_normal(32)
+        for name, rewards in [("normal", None), ("logistic", sl.Bernoulli())]:
+            problem = sl.ContextualBandit(sets, theta, rewards=rewards)
+            start = time.perf_counter()
+            bound = sl.lower_bound(problem)
+            seconds = time.perf_counter() - start
+            print(f"{name:9} c* {bound.value:.6g}, gap {bound.gap:.1e}; {seconds:.2f} s")
+
+
 PARTS: Parts = {
     "solver": (solver, 100),
     "independent": (independent, 100),
     "extreme": (extreme, 100),
+    "saturated": (saturated, 40),
+    "contexts": (contexts, 1),
 }
 
 if __name__ == "__main__":

@@ -120,10 +120,12 @@ def distribution(name: str, mean: Any) -> Any:
 
 def kl(name: str, p: Any, q: Any) -> Array:
     """Divergence of rewards with mean q from those with mean p, in closed form."""
+    p, q = np.longdouble(p), np.longdouble(q)  # terms cancel
     if name == "times":
-        return np.asarray(np.log(q / p) + p / q - 1.0)
+        return np.asarray(np.log(q / p) + p / q - 1.0, dtype=np.float64)
     size = OWN[name].size
-    return np.asarray(p * np.log(p / q) + (p + size) * np.log((size + q) / (size + p)))
+    found = p * np.log(p / q) + (p + size) * np.log((size + q) / (size + p))
+    return np.asarray(found, dtype=np.float64)
 
 
 def log_likelihood(name: str, y: Array, v: Array) -> Array:

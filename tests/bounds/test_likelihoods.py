@@ -132,6 +132,57 @@ def test_extreme_means(likelihood: str) -> None:
         assert bound.verify() == (bound.lower, bound.upper)
 
 
+@pytest.mark.parametrize(
+    ("scale", "seed", "old"),
+    [
+        (3.0, 13, (0.4070525, 0.4247421)),
+        (5.0, 32, (0.0, math.inf)),
+        (5.0, 33, (0.0830, 1.2866)),
+        (8.0, 20, (0.0447, 1.1853)),
+        (8.0, 37, (0.0, math.inf)),
+        (10.0, 16, (0.0, math.inf)),
+    ],
+)
+def test_saturated_means(scale: float, seed: int, old: tuple[float, float]) -> None:
+    """Log odds up to 70; interior points had a wide bracket here, or a singular matrix."""
+    rng = np.random.default_rng(seed)
+    actions, theta = scale * rng.standard_normal((20, 4)), rng.standard_normal(4)
+    bound = sl.lower_bound(bandit("logistic", actions, theta))
+    assert bound.converged
+    assert bound.verify() == (bound.lower, bound.upper)
+    assert old[0] <= bound.lower <= bound.upper * (1 + 1e-12)
+    assert bound.upper <= old[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_general_solver_agrees_where_means_saturate(seed: int) -> None:
+    rng = np.random.default_rng([seed, 1])
+    actions, theta = 4.0 * rng.standard_normal((5, 3)), rng.standard_normal(3)
+    bound = sl.lower_bound(bandit("logistic", actions, theta))
+    assert bound.converged
+    assert bound.upper == pytest.approx(
+        naive.lower_bound("logistic", actions, theta).value, rel=1e-3
+    )
+
+
+def test_gaps_of_saturated_means() -> None:
+    """Both means round to 1; failures are Poisson counts with means e^-50 and e^-40."""
+    failures = (1.0 - math.exp(-10.0)) / (-1.0 + math.exp(-10.0) + 10.0)
+    assert value("logistic", np.eye(2), [50.0, 40.0]) == pytest.approx(failures, rel=1e-8)
+
+
+def test_many_arms_that_share_features() -> None:
+    """More arms than are played at first: 20 contexts, 8 arms with a parameter each."""
+    rng = np.random.default_rng(0)
+    features = np.hstack([np.ones((20, 1)), 0.3 * rng.standard_normal((20, 3))])
+    sets = [np.kron(np.eye(8), row) for row in features]
+    problem = sl.ContextualBandit(sets, rng.standard_normal(32), rewards=sl.Bernoulli())
+    bound = sl.lower_bound(problem)
+    assert bound.converged
+    assert bound.value > 1.0
+    assert bound.verify() == (bound.lower, bound.upper)
+
+
 @pytest.mark.parametrize("likelihood", ["logistic", "poisson"])
 def test_divergences_are_those_of_the_estimates(likelihood: str) -> None:
     predictors, steps = np.linspace(-6.0, 4.0, 11), np.array([-3.0, -1e-2, -1e-5, 1e-4, 0.3, 2.0])
@@ -346,7 +397,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="a gain of BayesianIDS needs rewards"):
         sl.information_gains(problem, ["variance"], 10)
     with pytest.raises(ValueError, match="although <x, theta> differs"):
-        sl.lower_bound(bandit("logistic", np.eye(2), [50.0, 40.0]))
+        sl.lower_bound(bandit("logistic", np.eye(2), [900.0, 700.0]))
 
 
 def test_problem_files_may_name_a_likelihood(tmp_path: Path) -> None:

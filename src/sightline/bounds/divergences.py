@@ -14,9 +14,8 @@ All functions are computed from the registered functions of a likelihood
 
     d'(v) = l'(mu(u), u + v) = int_0^v l''(mu(u), u + r) dr,      d''(v) = l''(mu(u), u + v).    (1)
 
-The first form of d' cancels for small steps, where the second replaces it.  The supremum is at the
-root v* of alpha d'(v) = sigma, which Newton's method finds within a bracket [a, b].  The function
-is concave, so any v of the bracket gives an upper bound,
+The supremum is at the root v* of alpha d'(v) = sigma, which Newton's method finds within a bracket
+[a, b].  The function is concave, so any v of the bracket gives an upper bound,
 
     d*(alpha, sigma) <= sigma v - alpha d(v) + |sigma - alpha d'(v)| max(|v - a|, |v - b|).      (2)
 
@@ -36,20 +35,18 @@ from typing import Any
 import numpy as np
 
 from sightline.core.likelihood import (
-    NODES,
-    WEIGHTS,
     curvature,
     divergence,
+    divergence_slope,
     information,
     limits_of,
+    mean_change,
     mean_of,
-    slope,
 )
-from sightline.core.linalg import Array
+from sightline.core.linalg import Array, Ints
 from sightline.jit import callable_for, compiled
 
 _EPS = float(np.finfo(np.float64).eps)
-_CANCELLED = 1e-12  # relative error above which a slope is integrated instead
 _MOST_TRIES, _FOUND = 200, 1e-11  # relative error of a root
 # Largest factor by which a curvature changes within a stride.
 _ONE_ORDER, _MOST_DOUBLINGS = 20.0, 60
@@ -105,6 +102,14 @@ class Divergences:
         """d''(v)."""
         return self._derivative(2, steps)
 
+    def mean_changes(self, steps: Array) -> Array:
+        """mu(u + v) - mu(u), to full relative accuracy."""
+        out = np.empty_like(self.predictors)
+        callable_for(_write_mean_changes, self.likelihood)(
+            self.likelihood, self.predictors, np.ascontiguousarray(steps, dtype=np.float64), out
+        )
+        return out
+
     def conjugate(self, amounts: Array, slopes: Array) -> Array:
         """sup_v sigma v - alpha d(v), for alpha >= 0 and any sigma."""
         return self._solved(amounts, slopes)[0]
@@ -112,6 +117,10 @@ class Divergences:
     def stiffness(self, amounts: Array, slopes: Array) -> Array:
         """alpha d''(v) at the step v where alpha d'(v) = sigma."""  # noqa: D403
         return self._solved(amounts, slopes)[1]
+
+    def of(self, arms: Ints) -> Divergences:
+        """Divergences of some of the arms."""
+        return Divergences(self.likelihood, self.predictors[arms], self.bounds)
 
     def softened(self) -> Divergences:
         """Divergences for a solver, in which the limits act as barriers for all arms."""
@@ -158,22 +167,6 @@ def divergences_of(likelihood: Any, predictors: Array) -> Divergences:
 
 
 @compiled
-def _slope_after(likelihood: Any, u: float, step: float) -> float:
-    """d'(v), by (1)."""
-    m = mean_of(likelihood, u)
-    direct = slope(likelihood, m, u + step)
-    lost = abs(slope(likelihood, 0.0, u + step)) + abs(direct)
-    if _EPS * (lost * abs(step) + abs(direct * u)) <= _CANCELLED * abs(direct * step):
-        return direct
-    total, least, most = 0.0, math.inf, 0.0
-    for i in range(NODES.shape[0]):
-        bend = curvature(likelihood, m, u + NODES[i] * step)
-        least, most = min(least, bend), max(most, bend)
-        total += WEIGHTS[i] * bend
-    return step * total if most <= 2.0 * least else direct
-
-
-@compiled
 def _write_derivatives(
     likelihood: Any,
     predictors: Array,
@@ -189,13 +182,20 @@ def _write_derivatives(
             u, step = predictors[x], steps[n, x]
             inside = min(max(step, low[x]), high[x])
             if order == 1:
-                out[n, x] = _slope_after(likelihood, u, inside)
+                out[n, x] = divergence_slope(likelihood, u, inside)
             elif order == 2:
                 out[n, x] = curvature(likelihood, mean_of(likelihood, u), u + inside)
             elif step == inside:
                 out[n, x] = divergence(likelihood, u, step)
             else:
                 out[n, x] = math.inf
+
+
+@compiled
+def _write_mean_changes(likelihood: Any, predictors: Array, steps: Array, out: Array) -> None:
+    """Write mu(u + v) - mu(u)."""
+    for x in range(predictors.shape[0]):
+        out[x] = mean_change(likelihood, predictors[x], steps[x])
 
 
 @compiled
@@ -236,20 +236,20 @@ def _root(
     """
     sign, goal = 1.0 if aim > 0.0 else -1.0, abs(aim)
     near, beyond = 0.0, min(goal / (amount * information(likelihood, u)), 0.5 * size)
-    while sign * amount * _slope_after(likelihood, u, sign * beyond) < goal:
+    while sign * amount * divergence_slope(likelihood, u, sign * beyond) < goal:
         near, beyond = beyond, min(2.0 * beyond, 0.5 * (beyond + size))
         if not near < beyond < size:
             return size, size, size
     v = beyond
     for _ in range(_MOST_TRIES):
-        missing = goal - sign * amount * _slope_after(likelihood, u, sign * v)
+        missing = goal - sign * amount * divergence_slope(likelihood, u, sign * v)
         near, beyond = (v, beyond) if missing > 0.0 else (near, v)
         bend = amount * curvature(likelihood, mean_of(likelihood, u), u + sign * v)
         move = missing / bend if bend > 0.0 else math.inf
         if abs(missing) <= _FOUND * goal or beyond - near <= 4.0 * _EPS * beyond:
             other = v + 2.0 * move  # usually on the other side of the root
             if near < other < beyond:
-                if sign * amount * _slope_after(likelihood, u, sign * other) < goal:
+                if sign * amount * divergence_slope(likelihood, u, sign * other) < goal:
                     near = other
                 else:
                     beyond = other
@@ -287,7 +287,7 @@ def _conjugates(
             if v == size:
                 continue
             step = v if aim > 0.0 else -v
-            missing = abs(aim - amount * _slope_after(likelihood, u, step))
+            missing = abs(aim - amount * divergence_slope(likelihood, u, step))
             value = goal * v - amount * divergence(likelihood, u, step)
             value += missing * max(v - near, beyond - v)
             values[n, x] = min(max(value, 0.0), values[n, x])

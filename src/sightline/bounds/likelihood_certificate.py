@@ -48,6 +48,8 @@ from sightline.core.linalg import Array, Ints
 from sightline.problems.base import TableProblem
 
 _EPS = float(np.finfo(np.float64).eps)
+_ALIKE = 1e-5  # difference of means, relative to them, that loses few digits
+_LEAST_GAP = 1e-250  # smaller ones are ties: their inverse could overflow
 _BARELY = 1e-9  # relative lead of an arm within the limits that counts as none
 # Cap on weights, which grow without bound for arms at their limits and would swamp the others.
 _HEAVIEST = 1e6
@@ -69,21 +71,24 @@ def likelihood_view(problem: TableProblem) -> LikelihoodView:
     """Remove the optimal arms, and those on which all alternatives agree with theta."""
     view = view_of(problem)
     arms = np.flatnonzero(view.costly)[view.refutable]
-    gaps = problem.gaps[arms]
-    best = problem.means[problem.best_rows[arms]]
-    if not (gaps > 4 * _EPS * best).all():
+    lead = leads(problem)[arms]
+    predictors = problem.actions[arms] @ problem.theta
+    terms = divergences_of(problem.model.likelihood, predictors)
+    gaps, best = problem.gaps[arms], np.abs(problem.means[problem.best_rows[arms]])
+    # differences of means lose digits where these are alike, such as rates that round to 1
+    gaps = np.where(gaps >= _ALIKE * best, gaps, terms.mean_changes(lead))
+    if not (gaps >= _LEAST_GAP).all():
         arm = int(arms[gaps.argmin()])
         raise ValueError(
             f"the mean rewards of arm {arm} and of the best one are the same number, "
             f"{problem.means[arm]:g}, although <x, theta> differs: c* follows gaps of means"
         )
-    predictors = problem.actions @ problem.theta
     return LikelihoodView(
         arms=arms,
         points=view.points[view.refutable],
         gaps=gaps,
-        leads=leads(problem)[arms],
-        divergences=divergences_of(problem.model.likelihood, predictors[arms]),
+        leads=lead,
+        divergences=terms,
         basis=view.basis,
         units=scale_problem(problem).units,
     )
@@ -133,27 +138,46 @@ def evidence_bounds(view: LikelihoodView, amounts: Array, slopes: Array, rivals:
     ``amounts`` is alpha, shape (k',); ``slopes`` has one row of sigma per rival, and ``rivals`` are
     rows of the view.
     """
-    targets, lead = view.points[rivals], view.leads[rivals]
-    low, high = view.divergences.limits
+    lead = view.leads[rivals]
+    points = whitened_points(view.points)[0]
+    targets = points[rivals]
+    terms = view.divergences
+    low, high = terms.limits
     bounds = np.zeros(len(rivals))
     if np.isfinite(low).all():
-        even, scale = _balanced(view.points, np.ones_like(slopes), targets, slopes)
+        even, scale = _balanced(points, np.ones_like(slopes), targets, slopes)
         most = np.where(even > 0, even * high, even * low).sum(axis=1)
         hopeless = (scale > 0) & (most <= (1.0 + _BARELY) * scale * lead)
         bounds[hopeless] = math.inf
-    heaviest = _HEAVIEST * (amounts * view.divergences.information).max()
-    weights = np.minimum(view.divergences.stiffness(amounts, slopes), heaviest)
-    balanced, scale = _balanced(view.points, weights, targets, slopes)
+    else:  # arms that are not played prove nothing
+        played = np.flatnonzero(amounts > 0)
+        amounts, slopes, points = amounts[played], slopes[:, played], points[played]
+        terms = terms.of(played)
+    if len(amounts) == 0:
+        return bounds
+    heaviest = _HEAVIEST * (amounts * terms.information).max()
+    weights = np.minimum(terms.stiffness(amounts, slopes), heaviest)
+    balanced, scale = _balanced(points, weights, targets, slopes)
     # slopes that no step has are shortened; a factor for each row keeps it balanced
-    least, most = view.divergences.steepest
+    least, most = terms.steepest
     with np.errstate(invalid="ignore"):
         fits = room(amounts * least, amounts * most, balanced)
     shorter = np.where(fits > 1.0, 1.0, (1.0 - 4 * _EPS) * fits)
     balanced, scale = balanced * shorter[:, None], scale * shorter
-    spent = view.divergences.conjugate(amounts, balanced).sum(axis=1)
+    spent = terms.conjugate(amounts, balanced).sum(axis=1)
     with np.errstate(invalid="ignore"):
         proven = np.where(scale > 0, scale * lead - spent, 0.0)
     return np.maximum(bounds, np.where(np.isfinite(proven), proven, 0.0))
+
+
+def whitened_points(points: Array) -> tuple[Array, Array]:
+    """Coordinates in which |y| is the root of the sum of <y, p_x>^2, and the map back."""
+    inverse = np.eye(points.shape[1])
+    for _ in range(2):  # the second pass removes what rounding left of the first
+        units = np.abs(points).max(axis=0)
+        change = np.linalg.inv(np.linalg.qr(points / units)[1]) / units[:, None]
+        points, inverse = points @ change, inverse @ change
+    return points, inverse
 
 
 def room(low: Array, high: Array, moves: Array) -> Array:

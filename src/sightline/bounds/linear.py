@@ -210,14 +210,17 @@ def _cutting_planes(
     return best, used, multipliers
 
 
-def cover(cuts: Array) -> tuple[Array, Array]:
+def cover(cuts: Array, size: float | None = None) -> tuple[Array, Array]:
     """Minimise sum a subject to cuts @ a >= 1, where every row has a positive entry.
 
-    The multipliers are scaled so that they are feasible in spite of rounding.
+    The multipliers are scaled so that they are feasible in spite of rounding.  The tolerances of
+    the solver are relative to the largest entry of each row, or, if the ``size`` of the solution is
+    known, to the right-hand side: needed where rows have entries that no solution uses and that
+    are larger by many orders of magnitude.
     """
     from scipy.optimize import linprog
 
-    scale = cuts.max(axis=1)
+    scale = cuts.max(axis=1) if size is None else np.full(len(cuts), 1.0 / size)
     unit = scale.min()  # with a right-hand side of at most 1 the solver's tolerances are relative
     result = linprog(
         np.ones(cuts.shape[1]),

@@ -8,6 +8,7 @@
 | l(m, v), negative log-likelihood of v per reward, for rewards with mean m | |
 | l'(m, v), l''(m, v), derivatives in v                         | ``slope``, ``curvature`` |
 | d(u, s), Kullback-Leibler divergence of v = u + s from u      | ``divergence``   |
+| d'(u, s), its derivative in s                                 | ``divergence_slope`` |
 | E l(m, v + w Z) - l(m, v), Z standard normal, or an upper bound | ``excess``     |
 | I(u) = l''(mu(u), u), Fisher information                      | ``information``  |
 | mu'(u), and the variance of a reward                          | ``mean_slope``, ``variance_of`` |
@@ -34,9 +35,10 @@ for all rewards.
 
 The integrands are positive, so that sums of them lose no digits.  A divergence is a function of a
 step and not of two predictors: (u + s) - u would lose the digits by which small gaps differ from 0.
-A registration may replace (3) and (5) by closed forms, as that of :class:`BuiltInLikelihood` does.
-:mod:`sightline.bounds.divergences` computes what bounds need beyond these functions: slopes after a
-step and conjugates.
+The first form of (4) cancels for small steps and where means saturate: the mean rewards at log odds
+of 20 and 30 differ by 2e-9, and their difference has half of the digits.  The second form does not.
+A registration may replace (3), (4) and (5) by closed forms, as that of :class:`BuiltInLikelihood`
+does.  :mod:`sightline.bounds.divergences` computes the conjugates that bounds need.
 """
 
 from __future__ import annotations
@@ -69,6 +71,8 @@ _SHORTEST = 2.0**-12
 # Standard deviations: the longest panel, where the rest may be negligible, where none is left.
 _PANEL, _TAIL, _FARTHEST = 2.0, 8.0, 38.0
 _NEGLIGIBLE = 1e-9
+_EPS = float(np.finfo(np.float64).eps)
+_CANCELLED = 1e-12  # relative error above which the slope of a divergence is integrated
 # What a divergence of a user's own may lose to rounding.
 _ROUNDING = 1e-6
 _HALF_NORMAL_MEAN = math.sqrt(2.0 / math.pi)
@@ -114,6 +118,14 @@ def divergence(likelihood: Any, u: float, step: float) -> float:
     raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
+@functools.partial(
+    generic, guard=number_between("the slope of the divergence", -math.inf, math.inf)
+)
+def divergence_slope(likelihood: Any, u: float, step: float) -> float:
+    """Differentiate the divergence in the step, to full relative accuracy."""
+    raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
+
+
 @functools.partial(generic, guard=number_between("the excess", -math.inf, math.inf))
 def excess(likelihood: Any, v: float, w: float) -> float:
     """Upper bound on the mean of l(m, v + w Z) - l(m, v), Z standard normal."""
@@ -136,7 +148,15 @@ def clear_of_edges(likelihood: Any, u: float, rewards: float) -> float:
     raise TypeError(f"no likelihood is registered for {type(likelihood).__name__}")
 
 
-_CONTRACT: tuple[Any, ...] = (mean_of, slope, curvature, divergence, excess, clear_of_edges)
+_CONTRACT: tuple[Any, ...] = (
+    mean_of,
+    slope,
+    curvature,
+    divergence,
+    divergence_slope,
+    excess,
+    clear_of_edges,
+)
 
 
 # --- what follows from mean, slope and curvature --------------------------------------------------
@@ -161,6 +181,17 @@ def mean_slope(likelihood: Any, u: float) -> float:
 
 
 @compiled
+def mean_change(likelihood: Any, u: float, step: float) -> float:
+    """mu(u + s) - mu(u), which is d'(u, s) / h'(u + s), from the form that loses fewer digits."""
+    mean, v = mean_of(likelihood, u), u + step
+    change, per_mean = mean_of(likelihood, v) - mean, _natural_slope(likelihood, v)
+    # errors of the second form are those of h', relative to its terms
+    if abs(mean * per_mean) <= abs(slope(likelihood, 0.0, v) * change):
+        return change
+    return divergence_slope(likelihood, u, step) / per_mean
+
+
+@compiled
 def variance_of(likelihood: Any, u: float) -> float:
     """Variance of a reward of an arm with predictor u, by (2)."""
     per_mean = _natural_slope(likelihood, u)
@@ -179,6 +210,30 @@ def _divergence_by_quadrature(likelihood: Any, u: float, step: float) -> float:
             bend = curvature(likelihood, m, u + (step - left) + r)
             least, most = min(least, bend), max(most, bend)
             part += WEIGHTS[i] * (left - r) * bend
+        if most > _SMOOTH * least and abs(length) > _SHORTEST * abs(step):
+            length *= 0.5
+            continue
+        total += part * length
+        left -= length
+        length = 2.0 * length if abs(left) > 2.0 * abs(length) else left
+    return total
+
+
+@compiled
+def _divergence_slope_by_quadrature(likelihood: Any, u: float, step: float) -> float:
+    """Compute (4) by its first form, or by the second on panels where the first cancels."""
+    m = mean_of(likelihood, u)
+    direct = slope(likelihood, m, u + step)
+    lost = abs(slope(likelihood, 0.0, u + step)) + abs(direct)
+    if _EPS * (lost * abs(step) + abs(direct * u)) <= _CANCELLED * abs(direct * step):
+        return direct
+    total, length, left = 0.0, step, step
+    while abs(left) > 0.0:
+        part, least, most = 0.0, math.inf, 0.0
+        for i in range(NODES.shape[0]):
+            bend = curvature(likelihood, m, u + (step - left) + NODES[i] * length)
+            least, most = min(least, bend), max(most, bend)
+            part += WEIGHTS[i] * bend
         if most > _SMOOTH * least and abs(length) > _SHORTEST * abs(step):
             length *= 0.5
             continue
@@ -238,6 +293,7 @@ def register_likelihood(
     slope: Callable[..., float],
     curvature: Callable[..., float],
     divergence: Callable[..., float] = _divergence_by_quadrature,
+    divergence_slope: Callable[..., float] = _divergence_slope_by_quadrature,
     excess: Callable[..., float] = _excess_by_quadrature,
     draw: Callable[..., float] | None = None,
     clear: Callable[..., float] = _as_it_is,
@@ -263,6 +319,9 @@ def register_likelihood(
         ``divergence(likelihood, u, step)``: Kullback-Leibler divergence of rewards with predictor
         u + step from those with predictor u.  By default an integral of the curvature; a closed
         form is faster, and must not cancel for small steps.
+    divergence_slope : callable, optional
+        ``divergence_slope(likelihood, u, step)``: its derivative in the step.  By default an
+        integral of the curvature where the slope cancels.
     excess : callable, optional
         ``excess(likelihood, v, w)``: the mean of the change of the negative log-likelihood from v
         to v + w Z, Z standard normal, or an upper bound on it, for all rewards.  Confidence sets
@@ -280,7 +339,9 @@ def register_likelihood(
         bounds are those of the likelihood with ``edge=0``.  By default all predictors exist.
     """
     for function, kernel in zip(
-        _CONTRACT, (mean, slope, curvature, divergence, excess, clear), strict=True
+        _CONTRACT,
+        (mean, slope, curvature, divergence, divergence_slope, excess, clear),
+        strict=True,
     ):
         function.register(cls)(kernel)
     if draw is not None:
@@ -417,6 +478,14 @@ def _poisson_mean(u: float) -> float:
 
 
 @compiled
+def _logistic_divergence_slope(u: float, step: float) -> float:
+    """Difference of two means, as a product: p and q, or what is left of them to 1, may be tiny."""
+    if step > 0.0:
+        return -_logistic_mean(-u) * _logistic_mean(u + step) * math.expm1(-step)
+    return _logistic_mean(u) * _logistic_mean(-u - step) * math.expm1(step)
+
+
+@compiled
 def _poisson_divergence(u: float, step: float) -> float:
     """mu(u) E(s), with the parabola beyond the largest logarithm of a count."""
     if u > _LARGEST_LOG_COUNT:  # the negative log-likelihood of its mean is least there
@@ -428,6 +497,16 @@ def _poisson_divergence(u: float, step: float) -> float:
         return mean * (math.expm1(step) - step)
     beyond = max(v - _LARGEST_LOG_COUNT, 0.0)  # e^step may overflow here, e^v does not
     return _poisson_mean(v) * (1.0 + beyond * (1.0 + 0.5 * beyond)) - mean * (1.0 + step)
+
+
+@compiled
+def _poisson_divergence_slope(u: float, step: float) -> float:
+    if max(u, u + step) <= _LARGEST_LOG_COUNT:
+        if step < 0.0:
+            return math.exp(u) * math.expm1(step)
+        return -math.exp(u + step) * math.expm1(-step)
+    v = u + step
+    return _poisson_mean(v) * (1.0 + max(v - _LARGEST_LOG_COUNT, 0.0)) - _poisson_mean(u)
 
 
 @compiled
@@ -480,6 +559,15 @@ def _identity_divergence(edge: float, u: float, step: float) -> float:
 
 
 @compiled
+def _identity_divergence_slope(edge: float, u: float, step: float) -> float:
+    p, v = _inside(edge, u), u + step
+    q = _inside(edge, v)
+    if p != u or q != v:
+        return _identity_slope(edge, p, v)
+    return step / (max(v, _LEAST_MEAN) * max(1.0 - v, _LEAST_MEAN))
+
+
+@compiled
 def _mean(likelihood: BuiltInLikelihood, u: float) -> float:
     if likelihood.kind == LikelihoodKind.LOGISTIC:
         return _logistic_mean(u)
@@ -527,6 +615,17 @@ def _closed_divergence(likelihood: BuiltInLikelihood, u: float, step: float) -> 
 
 
 @compiled
+def _closed_divergence_slope(likelihood: BuiltInLikelihood, u: float, step: float) -> float:
+    if likelihood.kind == LikelihoodKind.LOGISTIC:
+        return _logistic_divergence_slope(u, step)
+    if likelihood.kind == LikelihoodKind.POISSON:
+        return _poisson_divergence_slope(u, step)
+    if likelihood.kind == LikelihoodKind.IDENTITY:
+        return _identity_divergence_slope(likelihood.edge, u, step)
+    return step
+
+
+@compiled
 def _closed_excess(likelihood: BuiltInLikelihood, v: float, w: float) -> float:
     if likelihood.kind == LikelihoodKind.LOGISTIC:
         return _logistic_excess(v, w)
@@ -556,6 +655,7 @@ register_likelihood(
     slope=_slope,
     curvature=_curvature,
     divergence=_closed_divergence,
+    divergence_slope=_closed_divergence_slope,
     excess=_closed_excess,
     clear=_clear,
     limits=_limits,
