@@ -19,22 +19,20 @@ __all__ = ["ByKernels", "group_of", "place_of"]
 # at the end would be waited for.
 LONGEST = [
     "runs of IDS",
-    "tests/stress/test_signals.py",
-    "tests/sessions/test_live_games.py",
-    "tests/sessions/test_live_streams.py",
-    "tests/policies/test_ids_games.py",
-    "tests/simulation/test_contexts.py",
-    "tests/sessions/test_live_contexts.py",
-    "tests/stress/test_kills.py",
-    "tests/test_examples.py",
+    "kills and signals",
     "runs of Stakes",
-    "runs of PrimalDual",
+    "tests/test_own_likelihoods.py",
+    "tests/test_own_parts.py",
+    "tests/cli/test_compile.py",
+    "tests/test_shipped.py",
+    "runs of E4",
+    "tests/test_jit.py",
     "tests/simulation/test_simulate.py",
-    "tests/policies/test_arm_noise.py",
-    "tests/policies/test_games.py",
-    "tests/sessions/test_propensities.py",
-    "tests/policies/test_ids.py",
+    "tests/experiments/test_streams.py",
+    "tests/service/test_adversity.py",
 ]
+# Groups that need kernels of the others, and find them in the cache at the end.
+_LAST = ["tests/test_examples.py", "tests/test_documents.py", "tests/cli/test_reproduce.py"]
 
 # The class of the policy in the name of a test, in files whose tests are kept together by policy.
 _CALL = re.compile(r"[\[-](\w+)\(")
@@ -43,18 +41,23 @@ _POLICY = {
     "tests/contracts/test_policies.py": _CALL,
     "tests/test_recorded_runs.py": re.compile(r"\[(\w+)"),
 }
+_STRESS = ("tests/stress/test_kills.py", "tests/stress/test_signals.py")
 
 
 def group_of(name: str) -> str:
     """Return what a test is kept together with: its file, or what else one policy runs."""
     path = name.partition("::")[0]
+    if path in _STRESS:
+        return "kills and signals"
     policy = _POLICY[path].search(name) if path in _POLICY else None
     return f"runs of {policy[1]}" if policy else path
 
 
 def place_of(name: str) -> int:
-    """Return when a test begins: those of the longest group first."""
+    """Return when a test begins: those of the longest group first, those that gain by it last."""
     group = group_of(name)
+    if group in _LAST:
+        return len(LONGEST) + 1
     return LONGEST.index(group) if group in LONGEST else len(LONGEST)
 
 

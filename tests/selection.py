@@ -36,6 +36,7 @@ _INTERPRETED = (
     "tests/sessions/",
     "tests/simulation/",
     "tests/stress/test_adversity.py",
+    "tests/test_site.py",
     "tests/test_own_likelihoods.py",
 )
 TIES = (

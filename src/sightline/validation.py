@@ -272,6 +272,10 @@ def _edits(first: str, second: str) -> int:
     return row[-1]
 
 
+#: Names that a message lists.
+_MOST_NAMES = 25
+
+
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     """Return ``value`` if it is one of the allowed names; otherwise suggest the nearest."""
     names = list(allowed)
@@ -279,9 +283,10 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
         return str(value)
     meant = nearest(value if isinstance(value, str) else shown(value), names)
     hint = f"; did you mean {meant!r}?" if meant else ""
-    raise ValueError(
-        f"{name} must be one of {', '.join(map(repr, names))}, got {shown(value)}{hint}"
-    )
+    listed = ", ".join(map(repr, names[:_MOST_NAMES]))
+    if len(names) > _MOST_NAMES:
+        listed += f" and {len(names) - _MOST_NAMES} others"
+    raise ValueError(f"{name} must be one of {listed}, got {shown(value)}{hint}")
 
 
 def call_described(

@@ -7,11 +7,11 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 import sightline as sl
 from sightline.cli import app
+from tests.marks import without_compilation
 
 runner = CliRunner()
 
@@ -56,7 +56,7 @@ def test_copying_needs_an_experiment(tmp_path: Path) -> None:
     assert (code, "has no experiment 'page'" in said) == (2, True)
 
 
-@pytest.mark.slow
+@without_compilation
 def test_a_service_that_is_started_and_ended(tmp_path: Path) -> None:
     """As an operator does: with the command, and SIGTERM."""
     command = [sys.executable, "-m", "sightline", "serve", "--port", "0", "--database"]
