@@ -165,6 +165,17 @@ def test_what_had_probability_0_is_not_estimated(session: sl.Session) -> None:
     assert abs(naive - MEANS[2]) > 0.03
 
 
+def test_no_option_is_the_best_where_none_can_be_estimated() -> None:
+    frame = FRAME.copy()
+    chosen = frame["action"].to_numpy()[:, None] == list(NAMES)
+    frame.loc[:, ["p_A", "p_B", "p_C"]] = chosen * 1.0
+    frame["probability"] = 1.0
+    found = sl.evaluate(frame, "best", columns=COLUMNS)
+    assert math.isnan(found.value)
+    assert found.target == "the best option"
+    assert "No option can be estimated" in str(found)
+
+
 def test_decisions_that_remain_are_used_on_request() -> None:
     frame = FRAME.copy()
     rows = frame.index[:1000]

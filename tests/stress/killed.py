@@ -188,6 +188,7 @@ def survive(count: int, seed: int, folder: Path, names: tuple[str, ...]) -> dict
     state.SNAPSHOT_EVERY = SNAPSHOT_EVERY
     for name in names:  # workers find all kernels
         session = begin(POLICIES[name])
+        session._live.states_probabilities = True  # as sessions with a journal
         session.tell(session.ask(**where(session)), 0.5)
         session.status()
     found = collections.Counter[str]()

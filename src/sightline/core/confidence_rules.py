@@ -344,11 +344,11 @@ class LogDet(ConfidenceRule):
         Multiplies beta: below 1 is optimistic tuning without a guarantee.
     delta : {"1/s^2", "1/(s log s)"} or float
         Level of gaps and information gain at local time s: the paper's, or the one of its
-        experiments, which keeps the theory and halves the leading term.  The exploitation test
-        then has the level 1/(t log t).  A number, such as 0.05, is the level of all of them in all
-        rounds: with probability 1 - delta every confidence set holds.  A policy that has settled
-        then stays with its arm, which is wrong with probability up to delta, and so has linear
-        expected regret; c* log n does not apply.
+        experiments, which keeps the theory and halves the leading term.  With either, the
+        exploitation test has the level 1/(t log t).  A number, such as 0.05, is the level of all of
+        them in all rounds: with probability 1 - delta every confidence set holds.  A policy that
+        has settled then stays with its arm, which is wrong with probability up to delta, and so has
+        linear expected regret; c* log n does not apply.
     """
 
     norm_bound: float | None = 1.0

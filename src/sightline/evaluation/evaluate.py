@@ -772,13 +772,17 @@ def _best(
         for name in names
     ]
     known = [one for one in found if not math.isnan(one.value)]
-    chosen = max(known or found, key=lambda one: -math.inf if math.isnan(one.value) else one.value)
+    if not known:
+        why = "No option can be estimated: each had probability 0 in some decisions, or no reward."
+        unknown = dataclasses.replace(found[0], target="the best option", model=None)
+        return dataclasses.replace(unknown, delta=settings.delta, notes=(why, *found[0].notes[:1]))
+    chosen = max(known, key=lambda one: one.value)
     note = (
         f"It has the largest estimate of {len(known)} options; the intervals of all {len(names)} "
         f"hold together with probability {1.0 - settings.delta:g}, its own included."
     )
     left = [one.target for one in found if math.isnan(one.value)]
-    if left and known:
+    if left:
         note += f" Not estimated, and possibly better: {', '.join(left)}."
     return dataclasses.replace(chosen, delta=settings.delta, notes=(note, *chosen.notes))
 

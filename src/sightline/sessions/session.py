@@ -245,8 +245,9 @@ class Session:
         """Begin or continue a session that survives crashes, because it keeps a journal.
 
         When ``ask`` or ``tell`` returns, its effect is on disk, and survives if the process is
-        killed or the power fails.  One process at a time can open a journal.  It has the
-        probabilities of all options in every decision, as far as the policy knows them.
+        killed or the power fails.  One process at a time can open a journal.  The journal
+        records the probabilities of all options in every decision, as far as the policy knows
+        them.
 
         Parameters
         ----------
@@ -1060,8 +1061,8 @@ class Session:
             Option, by its name or row, that others are compared with; in a duel, an item.  With
             contexts, the option of this name in every context.  By default the best option.
         delta : float
-            Probability that any interval of the model ever misses; those that need no model hold
-            with the same probability.
+            Probability that any interval of the model ever misses; the intervals without the model
+            together miss with at most the same probability.
 
         Returns
         -------
