@@ -56,8 +56,6 @@ STOOD_FOR = (
     "tests/test_own_parts.py::test_copies_serve_as_the_library_does",
     "tests/test_own_parts.py::test_what_is_no_gain_gap_or_beta_is_refused_in_its_first_round[gap",
     "tests/test_own_parts.py::test_what_is_no_gain_gap_or_beta_is_refused_in_its_first_round[overall",
-    # processes of other experiments
-    "tests/experiments/test_streams.py::test_processes_give_the_same_bits",
     # figures of the paper
     "tests/simulation/test_trajectory.py::test_the_informative_arm_prevails_on_end_of_optimism",
     # other policies and settings

@@ -32,6 +32,7 @@ from sightline.simulation.loop import _CACHED, _UNCACHED, loop_for
 from sightline.simulation.simulate import is_interpreted
 from tests.experiments.helpers import EOO, bits, small
 from tests.experiments.test_run import Recorder, local_bits
+from tests.marks import thorough
 
 RNG = np.random.default_rng(0)
 ACTIONS = RNG.standard_normal((7, 4, 3))
@@ -91,6 +92,7 @@ def test_any_number_of_threads_gives_the_same_bits(workers: int) -> None:
         assert bits(sl.run(on_streams(), executor=pool)) == local_bits(on_streams())
 
 
+@thorough  # processes of other experiments stand for these
 @pytest.mark.slow
 def test_processes_give_the_same_bits() -> None:
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
