@@ -22,7 +22,7 @@ from benchmarks.bench import machine
 from sightline.core import e_processes as e
 from sightline.sessions.checks import LEVEL, NAMES, Data, checks_of
 from sightline.sessions.estimates import Estimates
-from sightline.sessions.history import FIRST_LENGTH, MOST_BLOCKS, Blocks
+from sightline.sessions.history import FIRST_LENGTH, MOST_BLOCKS, BlockStatistics
 
 Array = Any  # of numbers
 OPTIONS = sl.factorial({"image": ["a", "b", "c"], "text": ["x", "y"]})
@@ -118,7 +118,7 @@ def data_at(runs: Runs, run: int, t: int) -> Data:
     spread = np.bincount(rows, (logs - average[rows]) ** 2, minlength=b)
     p = np.repeat(runs.probabilities[run], UPDATE, axis=0)[:t]
     chosen = np.bincount(runs.arms[run, :t], minlength=K)
-    blocks = Blocks(
+    blocks = BlockStatistics(
         length,
         len(rounds),
         t,

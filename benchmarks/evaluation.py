@@ -23,7 +23,7 @@ from sightline.core.action_set import ALL_ARMS
 from sightline.core.clock import Clock, is_before, tick
 from sightline.evaluation.estimators import (
     Scores,
-    Target,
+    TargetPolicy,
     adaptive_weights,
     conditional_variances,
     informative,
@@ -37,7 +37,7 @@ from sightline.evaluation.intervals import (
     normal,
     weighted,
 )
-from sightline.evaluation.log import Log, read_log
+from sightline.evaluation.log import DecisionLog, read_log
 from sightline.jit import uncached
 from sightline.policies.base import choose, put_all_on, started, update, write_probabilities
 from sightline.simulation.loop import streams
@@ -109,7 +109,7 @@ def _follow(
 
 def logged(
     policy: sl.extend.Policy, floor: float, seed: int, batch: int = 1, visitors: int = VISITORS
-) -> Log:
+) -> DecisionLog:
     """Log the decisions of one run."""
     problem = sl.LinearBandit(np.eye(len(RATES)), RATES, 0.5)
     state = started(policy, problem.model)
@@ -142,8 +142,8 @@ class Scored(NamedTuple):
     weights: dict[tuple[int, ...], Array]
 
 
-def _scored(log: Log) -> Scored:
-    y, targets = log.rewards, [Target("", shared=row) for row in np.eye(log.k)]
+def _scored(log: DecisionLog) -> Scored:
+    y, targets = log.rewards, [TargetPolicy("", shared=row) for row in np.eye(log.k)]
     weights: dict[tuple[int, ...], Array] = {}
     for page in ((WINNER,), (RARE,), (WINNER, CONTROL)):
         pair = targets[page[0]], targets[page[1]] if len(page) > 1 else None
@@ -153,7 +153,7 @@ def _scored(log: Log) -> Scored:
     return Scored(dr, {i: scores(log, y, targets[i], "ips") for i in (WINNER, RARE)}, weights)
 
 
-def _cases(log: Log, scored: Scored, looks: Ints) -> list[Case]:
+def _cases(log: DecisionLog, scored: Scored, looks: Ints) -> list[Case]:
     """All intervals for the winner, a rarely chosen page, and the contrast to the control."""
     y, ones, dr = log.rewards, np.ones(len(log)), scored.dr
     found = []

@@ -14,7 +14,7 @@ import pytest
 
 import sightline as sl
 from sightline.evaluation import read_open_bandit, read_vw
-from sightline.evaluation.estimators import Target, scores
+from sightline.evaluation.estimators import TargetPolicy, scores
 from sightline.evaluation.intervals import gamma_exponential
 from sightline.evaluation.log import read_log
 from tests.evaluation.helpers import COLUMNS, MEANS, NAMES, clicks
@@ -434,7 +434,8 @@ def test_intervals_cover_under_an_adaptive_policy() -> None:
     for seed in range(40):
         log = read_log(clicks(400, seed=100 + seed), COLUMNS)
         sides = [
-            scores(log, log.rewards, Target("", shared=np.eye(3)[i]), "dr").legs for i in (2, 1)
+            scores(log, log.rewards, TargetPolicy("", shared=np.eye(3)[i]), "dr").legs
+            for i in (2, 1)
         ]
         assert sides[0] is not None
         low, high = gamma_exponential(sides[0], sides[1], looks, 0.05).excess(c, d)

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sightline as sl
-from sightline.evaluation.estimators import SHIFTS, Target, adaptive_weights, scores
+from sightline.evaluation.estimators import SHIFTS, TargetPolicy, adaptive_weights, scores
 from sightline.evaluation.intervals import (
     Legs,
     asymptotic,
@@ -18,7 +18,7 @@ from sightline.evaluation.intervals import (
     normal,
     ratio_limits,
 )
-from sightline.evaluation.log import Log, read_log
+from sightline.evaluation.log import DecisionLog, read_log
 from tests import naive_evaluation as naive
 from tests.evaluation.helpers import COLUMNS, NAMES, clicks
 
@@ -27,11 +27,11 @@ MIXTURE = np.array([0.2, 0.3, 0.5])
 Array = NDArray[np.float64]
 
 
-def log_of(frame: object = FRAME) -> Log:
+def log_of(frame: object = FRAME) -> DecisionLog:
     return read_log(frame, COLUMNS)
 
 
-def fits(log: Log) -> list[list[float]]:
+def fits(log: DecisionLog) -> list[list[float]]:
     actions, rewards = log.actions.tolist(), log.rewards.tolist()
     return [naive.fit(actions, rewards, t, log.k) for t in range(len(log))]
 
@@ -80,7 +80,7 @@ def test_doubly_robust_scores_are_bounded_below_and_unbiased(target: int) -> Non
     """The mean over what may be drawn, rather than over what was."""
     log = log_of()
     pi = np.eye(3)[target]
-    found = scores(log, log.rewards, Target("one", shared=pi), "dr")
+    found = scores(log, log.rewards, TargetPolicy("one", shared=pi), "dr")
     assert found.legs is not None
     fit = fits(log)
     for t in (0, 1, 50, 299):
@@ -121,7 +121,7 @@ def test_fits_use_rewards_that_were_known_before() -> None:
         q = naive.fit(codes, before["reward"].tolist(), len(before), 3)
         w = (action == 1) / row.probability
         truth += (q[1] + w * (row.reward - q[action])) / 59
-    found = scores(told, told.rewards, Target("B", shared=np.eye(3)[1]), "dr")
+    found = scores(told, told.rewards, TargetPolicy("B", shared=np.eye(3)[1]), "dr")
     assert found.phi.mean() == pytest.approx(truth)
     assert sl.evaluate(frame, "B", columns=COLUMNS).value == pytest.approx(truth)
 
@@ -151,7 +151,7 @@ def test_weights_of_adaptive_estimators() -> None:
 def test_adaptively_weighted_values_and_errors() -> None:
     log = log_of()
     p = log.recorded.dense(slice(0, len(log)), 3)
-    score = scores(log, log.rewards, Target("B", shared=np.eye(3)[1]), "aipw").phi
+    score = scores(log, log.rewards, TargetPolicy("B", shared=np.eye(3)[1]), "aipw").phi
     h = np.sqrt(p[:, 1])
     value = h @ score / h.sum()
     error = math.sqrt(h**2 @ (score - value) ** 2) / h.sum()
@@ -161,7 +161,7 @@ def test_adaptively_weighted_values_and_errors() -> None:
     # of a contrast, the weights are those of the difference
     both = sl.evaluate(FRAME, "B", "A", method="aipw", interval="normal", columns=COLUMNS)
     h = (1.0 / p[:, 0] + 1.0 / p[:, 1]) ** -0.5
-    other = scores(log, log.rewards, Target("A", shared=np.eye(3)[0]), "aipw").phi
+    other = scores(log, log.rewards, TargetPolicy("A", shared=np.eye(3)[0]), "aipw").phi
     assert both.difference is not None
     assert both.difference.value == pytest.approx(h @ (score - other) / h.sum())
 
@@ -224,7 +224,7 @@ def test_a_difference_by_wealth_is_one_value_of_two_legs() -> None:
 
 def test_looks_are_prefixes() -> None:
     log = log_of()
-    target = scores(log, log.rewards, Target("B", shared=np.eye(3)[1]), "dr").legs
+    target = scores(log, log.rewards, TargetPolicy("B", shared=np.eye(3)[1]), "dr").legs
     assert target is not None
     looks = np.array([60, 100, 300])
     together = gamma_exponential(target, None, looks, 0.05).limits(0.0, (0.0, 1.0))

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 import sightline as sl
 from sightline.evaluation.log import read_log
 from sightline.report.amounts import Amounts, count, duration, listed, number, share, total
-from sightline.report.document import Cell, Document, Grid, Part, to_html, to_markdown
+from sightline.report.document import (
+    Document,
+    DocumentPart,
+    TableCell,
+    TableOfCells,
+    to_html,
+    to_markdown,
+)
 from sightline.report.earnings import by_model, earnings
 from sightline.sessions.effects import radius, whiten
 from sightline.sessions.session import Session
@@ -146,8 +153,8 @@ def test_every_kind_has_a_report_from_the_beginning(kind: str, rounds: int, tmp_
 
 
 def test_names_cannot_become_markup() -> None:
-    cells = tuple((Cell(name), Cell(name)) for name in UGLY)
-    part = Part("- x", tuple(UGLY), grids=(Grid(("<b>", "b|c"), cells),))
+    cells = tuple((TableCell(name), TableCell(name)) for name in UGLY)
+    part = DocumentPart("- x", tuple(UGLY), grids=(TableOfCells(("<b>", "b|c"), cells),))
     document = Document("# <x>", "1. one\n2. two", (part,))
     page, text = to_html(document), to_markdown(document)
     assert "<b>" not in page

@@ -19,7 +19,7 @@ from sightline.core.e_processes import Sample
 from sightline.sessions import history, state
 from sightline.sessions.checks import LEVEL, NAMES, TOTAL_LEVEL, segments
 from sightline.sessions.decisions import Check, Closing, Pending
-from sightline.sessions.history import Blocks, History
+from sightline.sessions.history import BlockHistory, BlockStatistics
 from tests.marks import without_compilation
 from tests.stress.actor import bits
 
@@ -324,7 +324,7 @@ def naive_blocks(
     return found
 
 
-def require_naive(blocks: Blocks, closings: list[Closing], k: int) -> None:
+def require_naive(blocks: BlockStatistics, closings: list[Closing], k: int) -> None:
     expected = naive_blocks(closings, k, blocks.length)
     assert blocks.cells[..., history.COUNT].sum() + blocks.cells[..., history.MISSING].sum() == len(
         closings
@@ -344,7 +344,7 @@ def test_blocks_are_those_of_a_list(count: int) -> None:
     rng = np.random.default_rng(count)
     rounds = (rng.permutation(count) + 1).tolist()  # late rewards, in any order
     closings = closings_of(rounds, 3, rng)
-    found = History(3)
+    found = BlockHistory(3)
     for number, closing in enumerate(closings):
         found.enter(number, [closing])
     blocks = found.blocks()
@@ -356,7 +356,7 @@ def test_blocks_are_those_of_a_list(count: int) -> None:
 def test_entering_again_or_in_other_portions_changes_nothing() -> None:
     rng = np.random.default_rng(5)
     closings = closings_of(list(range(1, 1201)), 4, rng)
-    one, two = History(4), History(4)
+    one, two = BlockHistory(4), BlockHistory(4)
     for number, closing in enumerate(closings):
         one.enter(number, [closing])
         if number % 7 == 0:
@@ -374,7 +374,7 @@ def test_the_benchmark_simulates_the_blocks_of_a_session(t: int) -> None:
     world = benchmark.QUIET["normal, level learned"]
     runs = benchmark.simulate(world, np.random.default_rng(11), 2, 2048)
     data = benchmark.data_at(runs, 1, t)
-    found, made = History(benchmark.K), benchmark.PACE * np.arange(t)
+    found, made = BlockHistory(benchmark.K), benchmark.PACE * np.arange(t)
     order = np.argsort(runs.arrivals[1, :t], kind="stable")
     closings = []
     for i in order[runs.arrivals[1, order] <= benchmark.PACE * t].tolist():
@@ -395,8 +395,8 @@ def test_the_benchmark_simulates_the_blocks_of_a_session(t: int) -> None:
 
 def test_many_options_have_fewer_blocks_and_bounded_memory() -> None:
     assert [history.most_blocks(k) for k in (1, 256, 257, 1024, 4096)] == [64, 64, 32, 16, 8]
-    assert History(10**6).nbytes == 0
-    assert History(4096).nbytes < 2 * 10**6
+    assert BlockHistory(10**6).nbytes == 0
+    assert BlockHistory(4096).nbytes < 2 * 10**6
 
 
 def test_segments_are_all_blocks_before_and_after() -> None:

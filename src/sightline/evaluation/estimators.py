@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.evaluation.intervals import Legs
-from sightline.evaluation.log import Log
+from sightline.evaluation.log import DecisionLog
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ _MOST_CELLS = 4096  # of the fit: with more, contexts share it
 _ALMOST = 1e-9  # rounding of probabilities
 
 
-class Target(NamedTuple):
+class TargetPolicy(NamedTuple):
     """Probabilities of the options: the same in all rounds, or of each; neither: the best so far.
 
     ``name`` is for sentences.
@@ -61,7 +61,7 @@ class Target(NamedTuple):
     shared: Array | None = None  # shape (k,)
     rows: Array | None = None  # shape (n, k)
 
-    def of(self, block: Block) -> Array:
+    def of(self, block: LogBlock) -> Array:
         """Return probabilities in some rounds, shape (B, k)."""
         if self.rows is not None:
             return self.rows[block.rows]
@@ -74,12 +74,12 @@ class Target(NamedTuple):
         table[np.arange(len(leaders)), leaders] = 1.0
         return table
 
-    def take(self, rows: NDArray[np.int64]) -> Target:
+    def take(self, rows: NDArray[np.int64]) -> TargetPolicy:
         """Return the target in some rounds."""
         return self if self.rows is None else self._replace(rows=self.rows[rows])
 
 
-class Block(NamedTuple):
+class LogBlock(NamedTuple):
     """Some consecutive rounds."""
 
     rows: slice
@@ -99,7 +99,7 @@ class Scores(NamedTuple):
     above: Array
 
 
-def blocks(log: Log, rewards: Array, floor: float, start: float) -> Iterator[Block]:
+def blocks(log: DecisionLog, rewards: Array, floor: float, start: float) -> Iterator[LogBlock]:
     """Go through the rounds with the fit of each, from rewards that were known before it.
 
     The fit is the mean of an option in its context, shrunk to the mean of all by one pseudo-reward.
@@ -137,13 +137,13 @@ def blocks(log: Log, rewards: Array, floor: float, start: float) -> Iterator[Blo
         low = log.recorded.dense(rows, k)
         known = log.recorded.known[rows]
         low[~known] = floor
-        yield Block(rows, fit, low, known)
+        yield LogBlock(rows, fit, low, known)
 
 
 def scores(
-    log: Log,
+    log: DecisionLog,
     rewards: Array,
-    target: Target,
+    target: TargetPolicy,
     method: str,
     *,
     floor: float = 0.0,
@@ -214,7 +214,7 @@ def _kept(method: str, ratios: Array, cutoff: float) -> Array:
     return np.asarray(cutoff / (cutoff + ratios * ratios))
 
 
-def _shifts(log: Log, method: str, floor: float, cutoff: float) -> Array | None:
+def _shifts(log: DecisionLog, method: str, floor: float, cutoff: float) -> Array | None:
     """Lower bounds -k of the scores; none if a method has no martingale of its scores."""
     if method == "snips":
         return None
@@ -228,7 +228,11 @@ def _shifts(log: Log, method: str, floor: float, cutoff: float) -> Array | None:
 
 
 def conditional_variances(
-    log: Log, rewards: Array, target: Target, control: Target | None, start: float
+    log: DecisionLog,
+    rewards: Array,
+    target: TargetPolicy,
+    control: TargetPolicy | None,
+    start: float,
 ) -> Array:
     """Sum over options of (pi - pi')^2 / p, up to a factor the variance of a score; nan if unknown.
 

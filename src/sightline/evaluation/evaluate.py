@@ -16,7 +16,7 @@ from sightline.evaluation.estimators import (
     BIASED,
     METHODS,
     Scores,
-    Target,
+    TargetPolicy,
     adaptive_weights,
     conditional_variances,
     informative,
@@ -34,7 +34,7 @@ from sightline.evaluation.intervals import (
     ratio_limits,
     weighted,
 )
-from sightline.evaluation.log import Log, read_log
+from sightline.evaluation.log import DecisionLog, read_log
 from sightline.policies.base import Policy
 from sightline.sessions.session import Session
 from sightline.sessions.view import SessionView
@@ -257,7 +257,7 @@ class _Settings(NamedTuple):
     fell_back: bool = False  # whether "anytime" is asymptotic
 
 
-class Settings(TypedDict, total=False):
+class EvaluationSettings(TypedDict, total=False):
     """Keywords of :func:`evaluate` that do not decide what it returns."""
 
     method: str
@@ -280,15 +280,20 @@ def evaluate(
     control: Any = None,
     *,
     by: str | None = None,
-    **settings: Unpack[Settings],
+    **settings: Unpack[EvaluationSettings],
 ) -> Evaluations: ...
 @overload
 def evaluate(
-    data: Any, target: Any, control: Any = None, *, by: str, **settings: Unpack[Settings]
+    data: Any, target: Any, control: Any = None, *, by: str, **settings: Unpack[EvaluationSettings]
 ) -> Evaluations: ...
 @overload
 def evaluate(
-    data: Any, target: Any, control: Any = None, *, by: None = None, **settings: Unpack[Settings]
+    data: Any,
+    target: Any,
+    control: Any = None,
+    *,
+    by: None = None,
+    **settings: Unpack[EvaluationSettings],
 ) -> Evaluation: ...
 def evaluate(
     data: Any,
@@ -416,7 +421,7 @@ def evaluate(
 
 
 def _settings(
-    log: Log,
+    log: DecisionLog,
     session: Session | None,
     reward_range: Any,
     settings: _Settings,
@@ -471,25 +476,25 @@ def _settings(
     )
 
 
-def _goal(log: Log, target: Any) -> Target | None:
+def _goal(log: DecisionLog, target: Any) -> TargetPolicy | None:
     """Return a target; None for the best option."""
     if isinstance(target, str) and target == BEST and target not in map(str, log.options):
         return None
     return _target(log, target, "target")
 
 
-def _are_same(target: Target | None, control: Target) -> bool:
+def _are_same(target: TargetPolicy | None, control: TargetPolicy) -> bool:
     if target is None:
         return False
     pairs = ((target.shared, control.shared), (target.rows, control.rows))
     return all(a is b or np.array_equal(a, b) for a, b in pairs)  # type: ignore[arg-type]
 
 
-def _taken(target: Target | None, rows: NDArray[np.int64] | None) -> Target | None:
+def _taken(target: TargetPolicy | None, rows: NDArray[np.int64] | None) -> TargetPolicy | None:
     return target if target is None or rows is None else target.take(rows)
 
 
-def _target(log: Log, target: Any, argument: str) -> Target:
+def _target(log: DecisionLog, target: Any, argument: str) -> TargetPolicy:
     """Read a target other than the best option."""
     import pandas as pd
 
@@ -516,21 +521,21 @@ def _target(log: Log, target: Any, argument: str) -> Target:
         table = np.zeros((len(log), log.k))
         names = {name: log.index(name) for name in target.unique()}
         table[np.arange(len(log)), target.map(names).to_numpy(np.int64)] = 1.0
-        return Target("the policy", rows=table)
+        return TargetPolicy("the policy", rows=table)
     if callable(target):
         rows = log.visible().to_dict("records")
         answers = (_shares(log, target(row), f"an answer of {argument}") for row in rows)
-        return Target("the policy", rows=np.array([shares for _, shares in answers]))
+        return TargetPolicy("the policy", rows=np.array([shares for _, shares in answers]))
     is_name = isinstance(target, str) and target not in map(str, log.options)
     if is_name and target == BEST_SO_FAR:
-        return Target("the best so far")
+        return TargetPolicy("the best so far")
     if is_name and target == BEST:
         raise ValueError(f"{argument} must not be {BEST!r}; {BEST_SO_FAR!r} is possible")
     name, shares = _shares(log, target, argument)
-    return Target(name, shared=shares)
+    return TargetPolicy(name, shared=shares)
 
 
-def _shares(log: Log, given: Any, argument: str) -> tuple[str, Array]:
+def _shares(log: DecisionLog, given: Any, argument: str) -> tuple[str, Array]:
     """Name and probabilities of an option, a group in equal shares, or a distribution."""
     if isinstance(given, Mapping):
         shares = {
@@ -550,7 +555,7 @@ def _shares(log: Log, given: Any, argument: str) -> tuple[str, Array]:
     return name, found
 
 
-def _of_array(log: Log, given: NDArray[Any], argument: str) -> Target:
+def _of_array(log: DecisionLog, given: NDArray[Any], argument: str) -> TargetPolicy:
     shape = (log.k,) if given.ndim == 1 else (len(log), log.k)
     hint = f", one probability for each of {log.k} options"
     table = finite_array(argument, given, shape, hint)
@@ -558,11 +563,11 @@ def _of_array(log: Log, given: NDArray[Any], argument: str) -> Target:
     if (table < 0.0).any() or (abs(sums - 1.0) > _ROUNDING).any():
         raise ValueError(f"{argument} must have probabilities >= 0 that sum to 1")
     if given.ndim == 1:
-        return Target("the mixture", shared=table)
-    return Target("the policy", rows=table)
+        return TargetPolicy("the mixture", shared=table)
+    return TargetPolicy("the policy", rows=table)
 
 
-def _segments(log: Log, by: str | None) -> Iterator[tuple[Any, NDArray[np.int64] | None]]:
+def _segments(log: DecisionLog, by: str | None) -> Iterator[tuple[Any, NDArray[np.int64] | None]]:
     """Values of a column with their decisions; all decisions without a column."""
     if by is None:
         yield None, None
@@ -576,10 +581,10 @@ def _segments(log: Log, by: str | None) -> Iterator[tuple[Any, NDArray[np.int64]
 
 
 def _evaluate(
-    log: Log,
+    log: DecisionLog,
     view: SessionView | None,
-    target: Target | None,
-    control: Target | None,
+    target: TargetPolicy | None,
+    control: TargetPolicy | None,
     settings: _Settings,
 ) -> Evaluation:
     if target is None:
@@ -614,13 +619,17 @@ def _evaluate(
 
 
 def _of_supported(
-    log: Log, target: Target, control: Target | None, settings: _Settings, empty: Evaluation
+    log: DecisionLog,
+    target: TargetPolicy,
+    control: TargetPolicy | None,
+    settings: _Settings,
+    empty: Evaluation,
 ) -> Evaluation:
     """Evaluate if the log supports it; otherwise say why it does not."""
     low, high = settings.bounds or (0.0, 1.0)
     y = (log.rewards - low) / (high - low)
 
-    def score(one: Target) -> Scores:
+    def score(one: TargetPolicy) -> Scores:
         return scores(
             log,
             y,
@@ -678,7 +687,7 @@ def _of_supported(
 
 
 def _results(
-    log: Log,
+    log: DecisionLog,
     sides: list[Scores],
     weights: Array,
     settings: _Settings,
@@ -761,14 +770,16 @@ def _test(sides: list[Scores], rewards: Array, weights: Array, settings: _Settin
 
 
 def _best(
-    log: Log, view: SessionView | None, control: Target | None, settings: _Settings
+    log: DecisionLog, view: SessionView | None, control: TargetPolicy | None, settings: _Settings
 ) -> Evaluation:
     """Evaluate all options, and return the one with the largest estimate."""
     excluded = None if control is None or control.shared is None else control.name
     names = [name for name in log.options if str(name) != excluded]
     level = settings._replace(delta=settings.delta / len(names))
     found = [
-        _evaluate(log, view, Target(str(name), shared=_shares(log, name, "")[1]), control, level)
+        _evaluate(
+            log, view, TargetPolicy(str(name), shared=_shares(log, name, "")[1]), control, level
+        )
         for name in names
     ]
     known = [one for one in found if not math.isnan(one.value)]
@@ -792,7 +803,7 @@ def _effective_size(ratios: Array) -> float:
     return float(ratios.sum() ** 2 / squares) if squares > 0.0 else 0.0
 
 
-def _unsupported(names: str, log: Log, supported: NDArray[np.bool_]) -> str:
+def _unsupported(names: str, log: DecisionLog, supported: NDArray[np.bool_]) -> str:
     """Sentences on a target that could not always have been played."""
     unknown = int(np.isnan(log.probability).sum())
     why = []
@@ -826,7 +837,7 @@ def _contradiction(name: str, side: Scores) -> str:
     )
 
 
-def _missing_notes(log: Log, told: NDArray[np.bool_]) -> list[str]:
+def _missing_notes(log: DecisionLog, told: NDArray[np.bool_]) -> list[str]:
     """Sentences on decisions without a reward."""
     notes = []
     waiting = int((~told & log.open).sum())
@@ -878,7 +889,7 @@ def _asymptotic_notes(settings: _Settings, sides: list[Scores], rewards: Array) 
 
 
 def _by_model(
-    log: Log, view: SessionView | None, target: Target | None, delta: float
+    log: DecisionLog, view: SessionView | None, target: TargetPolicy | None, delta: float
 ) -> Interval | None:
     """Value of a target by the linear model of a session."""
     if view is None or target is None or log.arms is None or view.options.stream:

@@ -135,7 +135,7 @@ def _products_at_looks(factors: Array, values: Array, looks: Ints) -> Array:
     return np.asarray(np.cumsum(np.stack(parts, axis=-1), axis=-1)).reshape(-1, len(looks))
 
 
-def _side(first: Array, second: Array | None, looks: Ints, stakes: Stakes | None) -> _Side:
+def _side(first: Array, second: Array | None, looks: Ints, stakes: Wagers | None) -> _Side:
     """Compute sums for one side; ``stakes`` weight rounds by lam, for every row or several lam."""
     errors = first - _predictions(first)
     errors_2 = None if second is None else second - _predictions(second)
@@ -168,7 +168,7 @@ def _side(first: Array, second: Array | None, looks: Ints, stakes: Stakes | None
     )
 
 
-class Stakes(NamedTuple):
+class Wagers(NamedTuple):
     """Rule for lam, from errors of predictions, shape (J, n).
 
     Its result has shape (J, n) if every row has its ``own``; otherwise (L, n), for all rows.
@@ -240,7 +240,7 @@ def _betting(
     looks: Ints,
     delta: float,
     biases: Biases,
-    stakes: Stakes | None,
+    stakes: Wagers | None,
 ) -> Betting:
     low = _side(target.low, None if control is None else control.high, looks, stakes)
     high = _side(target.high, None if control is None else control.low, looks, stakes)
@@ -296,7 +296,7 @@ def bernstein(
     biases: Biases = UNBIASED,
 ) -> Betting:
     """Test bounded rewards at all looks at once, with a predictable lam per round."""
-    stakes = Stakes(lambda errors: _by_variance(errors, delta), own=True)
+    stakes = Wagers(lambda errors: _by_variance(errors, delta), own=True)
     return _betting(_staked, target, control, looks, delta, biases, stakes)
 
 
@@ -315,11 +315,11 @@ def weighted(
 ) -> Betting:
     """Test bounded rewards at all looks at once, with stakes in proportion to the weights."""
     lam = np.minimum(_STAKES[:, None] * weights, _LARGEST_STAKE)
-    stakes = Stakes(lambda errors: lam, own=False)
+    stakes = Wagers(lambda errors: lam, own=False)
     return _betting(_staked, target, control, looks, delta, biases, stakes)
 
 
-class _Moments(NamedTuple):
+class _ScoreMoments(NamedTuple):
     """Sums at every look, shape (m,): of h, of h phi, and covariances of h phi, about means."""
 
     weight: Array
@@ -333,7 +333,7 @@ class _Moments(NamedTuple):
         return np.asarray(np.maximum(one - 2.0 * c * both + c * c * two, 0.0))
 
 
-def _moments(scores: Array, control: Array | None, weights: Array, looks: Ints) -> _Moments:
+def _moments(scores: Array, control: Array | None, weights: Array, looks: Ints) -> _ScoreMoments:
     second = np.zeros_like(scores) if control is None else control
     # about means of all rounds first, so that squares do not cancel
     total = weights.sum()
@@ -344,7 +344,7 @@ def _moments(scores: Array, control: Array | None, weights: Array, looks: Ints) 
     with np.errstate(invalid="ignore", divide="ignore"):
         a, b = _at_looks(weights * one, looks) / h, _at_looks(weights * two, looks) / h
     a2, b2 = _at_looks(squared * one, looks), _at_looks(squared * two, looks)
-    return _Moments(
+    return _ScoreMoments(
         h,
         h * (a + centres[0]),
         h * (b + centres[1]),
@@ -359,7 +359,7 @@ def _moments(scores: Array, control: Array | None, weights: Array, looks: Ints) 
 class Quadratic(NamedTuple):
     """Test by the distance of a sum from its mean, for rewards of any range."""
 
-    moments: _Moments
+    moments: _ScoreMoments
     #: Largest distance that is not rejected, for every c and look; inf where nothing is known.
     radius: Callable[[Array], Array]
     biases: Biases

@@ -78,7 +78,7 @@ class Recorded(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Log:
+class DecisionLog:
     """Decisions in their order, with what is known of each."""
 
     options: tuple[Any, ...]  # names
@@ -112,7 +112,7 @@ class Log:
                 return number
         raise ValueError(unknown_name("option", str(name), [str(one) for one in self.options]))
 
-    def take(self, rows: Ints) -> Log:
+    def take(self, rows: Ints) -> DecisionLog:
         """Return some decisions, in order; the fit then uses their rewards only."""
         position = np.full(len(self), -1)
         position[rows] = np.arange(len(rows))
@@ -144,9 +144,9 @@ class Log:
 
 def read_log(
     data: Any, columns: Mapping[str, Any] | None = None, options: Sequence[Any] | None = None
-) -> Log:
+) -> DecisionLog:
     """Read a session, a frame, a file, or the feedback of Open Bandit Pipeline."""
-    if isinstance(data, Log):
+    if isinstance(data, DecisionLog):
         return data
     names: Sequence[Any] | None = options
     if isinstance(data, Session):
@@ -284,7 +284,7 @@ def _needed(frame: pd.DataFrame, role: str, columns: Mapping[str, Any]) -> str:
     return found
 
 
-def _from_frame(frame: Any, columns: Mapping[str, Any], names: Sequence[Any] | None) -> Log:
+def _from_frame(frame: Any, columns: Mapping[str, Any], names: Sequence[Any] | None) -> DecisionLog:
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
@@ -332,7 +332,7 @@ def _from_frame(frame: Any, columns: Mapping[str, Any], names: Sequence[Any] | N
     is_open = np.zeros(n, dtype=np.bool_)
     if "outcome" in frame.columns:
         is_open = (frame["outcome"] == "open").to_numpy(np.bool_)
-    return Log(
+    return DecisionLog(
         labels,
         actions,
         rewards,

@@ -70,7 +70,7 @@ from sightline.policies.base import (
 
 
 @persists()
-class Workspace(NamedTuple):
+class FiniteWorkspace(NamedTuple):
     """Arrays that one exploration round fills."""
 
     weights: Array  # (M,)
@@ -88,7 +88,7 @@ class FiniteIDSState(NamedTuple):
     lifted: bool  # whether delta_s is at least sigma / sqrt(s), even if x-hat shows nothing
     sampling: int  # a Sampling
     keeps_data: bool  # of exploitation rounds
-    work: Workspace
+    work: FiniteWorkspace
 
 
 def on_class(
@@ -110,7 +110,7 @@ def on_class(
         lifted=lifted,
         sampling=sampling,
         keeps_data=keeps_data,
-        work=Workspace(np.zeros(count), np.zeros(k), np.zeros(k)),
+        work=FiniteWorkspace(np.zeros(count), np.zeros(k), np.zeros(k)),
     )
 
 

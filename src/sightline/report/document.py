@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell of a table: its text, a second one in small print, and a drawing for HTML."""
 
     text: str
@@ -22,11 +22,11 @@ class Cell(NamedTuple):
     drawing: str = ""  # an SVG element
 
 
-class Grid(NamedTuple):
+class TableOfCells(NamedTuple):
     """A table; the first cell of a row is its name.  Pairs of name and value have no head."""
 
     head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     title: str = ""
     numbers: frozenset[int] = frozenset()  # columns that are aligned to the right
     compact: bool = False  # whether it is a table on narrow screens too, without its last column
@@ -40,14 +40,14 @@ class Chart(NamedTuple):
     legend: tuple[str, ...] = ()
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A section: a leading sentence, paragraphs, charts, tables, a list, and small print."""
 
     title: str
     text: tuple[str, ...] = ()
     lead: str = ""
     charts: tuple[Chart, ...] = ()
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[TableOfCells, ...] = ()
     marks: tuple[tuple[str, str], ...] = ()  # a list: a word such as "passed", and a sentence
     notes: tuple[str, ...] = ()
 
@@ -57,7 +57,7 @@ class Document(NamedTuple):
 
     title: str
     description: str
-    parts: tuple[Part, ...]
+    parts: tuple[DocumentPart, ...]
 
 
 _SPACE = re.compile(r"\s+")
@@ -111,7 +111,7 @@ def _paragraphs(texts: Sequence[str], kind: str = "") -> str:
     return "".join(f"<p{mark}>{_plain(text)}</p>\n" for text in texts if text)
 
 
-def _part(part: Part) -> str:
+def _part(part: DocumentPart) -> str:
     charts = "".join(map(_chart, part.charts))
     marks = "".join(
         f'<li><span class="mark {_plain(word).replace(" ", "-")}">{_plain(word)}</span> '
@@ -137,7 +137,7 @@ def _chart(chart: Chart) -> str:
     return f"<figure><figcaption>{_plain(chart.title)}</figcaption>{chart.svg}{legend}</figure>\n"
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: TableOfCells) -> str:
     def mark(i: int) -> str:
         return ' class="right"' if i in grid.numbers else ""
 
@@ -158,7 +158,7 @@ def _grid(grid: Grid) -> str:
     return f'{title}<table class="{kind}">{head}<tbody>\n{"".join(rows)}</tbody></table>\n'
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     small = f' <span class="soft">{_plain(cell.small)}</span>' if cell.small else ""
     return f"<div>{cell.drawing}<span><bdi>{_plain(cell.text)}</bdi>{small}</span></div>"
 
@@ -190,7 +190,7 @@ def _bold(text: str) -> str:
     return f"**{_escaped(text)}**" if text else ""
 
 
-def _markdown_table(grid: Grid) -> str:
+def _markdown_table(grid: TableOfCells) -> str:
     rules = ["---:" if i in grid.numbers else "---" for i in range(len(grid.head))]
     rows = [[_inline(name) for name in grid.head], rules]
     for row in grid.rows:

@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.evaluation.evaluate import Evaluation, evaluate
-from sightline.evaluation.log import Log
+from sightline.evaluation.log import DecisionLog
 from sightline.sessions.view import SessionView
 
 Array = NDArray[np.float64]
@@ -66,7 +66,7 @@ class Earnings(NamedTuple):
 
 
 def earnings(
-    view: SessionView, log: Log | None, equal: Array, delta: float, why: str = ""
+    view: SessionView, log: DecisionLog | None, equal: Array, delta: float, why: str = ""
 ) -> Earnings | None:
     """Compare the decisions with an equal split; None if nothing can be said.
 
@@ -92,7 +92,7 @@ def earnings(
     return Earnings(*model, n, False, why)
 
 
-def _probabilities(view: SessionView, log: Log) -> Array:
+def _probabilities(view: SessionView, log: DecisionLog) -> Array:
     """Probabilities of every decision by row of the options, shape (n, k)."""
     n, columns = len(log), _columns(view, log)
     table = np.zeros((n, len(columns)))
@@ -107,14 +107,14 @@ def _probabilities(view: SessionView, log: Log) -> Array:
     return table
 
 
-def _columns(view: SessionView, log: Log) -> NDArray[np.int64]:
+def _columns(view: SessionView, log: DecisionLog) -> NDArray[np.int64]:
     """Return the number of every option in the log."""
     number = {name: i for i, name in enumerate(log.options)}
     return np.array([number[name] for name in view.options.names], dtype=np.int64)
 
 
 def by_log(
-    view: SessionView, log: Log, played: Array | None, equal: Array, delta: float
+    view: SessionView, log: DecisionLog, played: Array | None, equal: Array, delta: float
 ) -> Earnings | str:
     """Compare without a model, or say why the log does not tell."""
     if played is None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.core.likelihood import Bernoulli
-from sightline.evaluation.log import Log, read_log
+from sightline.evaluation.log import DecisionLog, read_log
 from sightline.report.amounts import Amounts, percent
 from sightline.sessions.decisions import Status, Window
 from sightline.sessions.options import Options, pairs_of
@@ -53,7 +53,7 @@ def facts_of(live: LiveState, status: Status, title: str) -> Facts:
     return Facts(view_of(live), status, live.seed, live.min_probability, window, title)
 
 
-class Block(NamedTuple):
+class ContextBlock(NamedTuple):
     """The options of one context, or all options."""
 
     name: str  # of the context; empty without contexts
@@ -89,8 +89,8 @@ class Analysis:
         if self.is_duel:
             self.offered = np.ones(len(self.names), np.bool_)
         self.values = self.lower = self.upper = np.full(len(self.names), np.nan)
-        self.blocks: list[Block] = []
-        self.log: Log | None = None
+        self.blocks: list[ContextBlock] = []
+        self.log: DecisionLog | None = None
         self.why_no_log = facts.why_none
         if self.is_stream:
             return
@@ -125,7 +125,7 @@ class Analysis:
         )
         return np.where(unknown, np.nan, values), lower, upper
 
-    def _find_blocks(self) -> Iterator[Block]:
+    def _find_blocks(self) -> Iterator[ContextBlock]:
         view, control = self.view, self.facts.control
         blocks, contexts = self.options.blocks, self.options.contexts
         rows_of = [np.arange(len(self.names))] if self.is_duel else [np.array(b) for b in blocks]
@@ -140,7 +140,7 @@ class Analysis:
             rivals = [int(row) for row in rows if row != best and self.offered[row]]
             if best >= 0:
                 rivals = [row for row in rivals if not upper[row] < 0.0]
-            yield Block(name, rows, best, base, settled, () if settled else tuple(rivals))
+            yield ContextBlock(name, rows, best, base, settled, () if settled else tuple(rivals))
 
     def _has_rewards(self, rows: NDArray[np.int64]) -> bool:
         """Whether some reward tells about the options; features may share what others tell."""
@@ -165,7 +165,7 @@ class Analysis:
         """Return the name of an option."""
         return self.names[row]
 
-    def order(self, block: Block) -> list[int]:
+    def order(self, block: ContextBlock) -> list[int]:
         """Options of a block, the best first, retired ones last."""
         values = np.nan_to_num(self.values, nan=-np.inf)
         rows = sorted(block.rows.tolist(), key=lambda row: -values[row])

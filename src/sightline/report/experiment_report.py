@@ -37,9 +37,17 @@ from sightline.report.amounts import (
     share,
     total,
 )
-from sightline.report.document import Cell, Chart, Document, Grid, Part, to_html, to_markdown
+from sightline.report.document import (
+    Chart,
+    Document,
+    DocumentPart,
+    TableCell,
+    TableOfCells,
+    to_html,
+    to_markdown,
+)
 from sightline.report.earnings import MOST_ENTRIES, Earnings, earnings
-from sightline.report.experiment_analysis import Analysis, Block, Facts
+from sightline.report.experiment_analysis import Analysis, ContextBlock, Facts
 from sightline.sessions.designs import GRAND_MEAN
 from sightline.sessions.options import pairs_of
 from sightline.sessions.state import least_evident
@@ -108,7 +116,7 @@ def _document(facts: Facts, delta: float) -> Document:
     answer, *more = _answer(one)
     parts = (
         _question(one),
-        Part("Answer", tuple(more), lead=answer),
+        DocumentPart("Answer", tuple(more), lead=answer),
         _options(one),
         _earned(one),
         _traffic(one),
@@ -123,10 +131,10 @@ def _document(facts: Facts, delta: float) -> Document:
 # 1. What was asked
 
 
-def _question(one: Analysis) -> Part:
+def _question(one: Analysis) -> DocumentPart:
     options, facts = one.options, one.facts
     rows = [("Options", _options_in_words(one))]
-    grids: list[Grid] = []
+    grids: list[TableOfCells] = []
     if options.levels is not None:
         levels: dict[str, list[str]] = {}
         for row in options.levels:
@@ -134,8 +142,10 @@ def _question(one: Analysis) -> Part:
                 known = levels.setdefault(factor, [])
                 if str(level) not in known:
                     known.append(str(level))
-        cells = tuple((Cell(f), Cell(listed(values, _MOST_NAMES))) for f, values in levels.items())
-        grids.append(Grid(("Factor", "Levels"), cells))
+        cells = tuple(
+            (TableCell(f), TableCell(listed(values, _MOST_NAMES))) for f, values in levels.items()
+        )
+        grids.append(TableOfCells(("Factor", "Levels"), cells))
     if facts.control:
         names = dict.fromkeys(one.name(row) for row in facts.control)
         rows.append(("Control", listed(names)))
@@ -157,8 +167,8 @@ def _question(one: Analysis) -> Part:
         else:
             text = f"{total(sum_, abs(sum_) / 10.0)}: {amounts.value(mean)} per decision"
         rows.append(("Conversions" if one.amounts.rates else "Total reward", text))
-    first_grid = Grid(("", ""), tuple((Cell(a), Cell(b)) for a, b in rows))
-    return Part("What was asked", grids=(first_grid, *grids))
+    first_grid = TableOfCells(("", ""), tuple((TableCell(a), TableCell(b)) for a, b in rows))
+    return DocumentPart("What was asked", grids=(first_grid, *grids))
 
 
 def _options_in_words(one: Analysis) -> str:
@@ -244,7 +254,7 @@ def _answer(one: Analysis) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _best_in_words(one: Analysis, block: Block) -> list[str]:
+def _best_in_words(one: Analysis, block: ContextBlock) -> list[str]:
     if block.best < 0:
         return ["Nothing is known yet: no reward tells about these options."]
     best = block.best
@@ -313,10 +323,10 @@ def _difference_in_words(one: Analysis, best: int, other: int) -> str:
 # 3. Options
 
 
-def _options(one: Analysis) -> Part:
+def _options(one: Analysis) -> DocumentPart:
     title = "Options"
     if one.is_stream:
-        return Part(title, ("Options are new in every decision and are not listed.",))
+        return DocumentPart(title, ("Options are new in every decision and are not listed.",))
     notes: list[str] = []
     grids = []
     most = _MOST_ROWS if len(one.blocks) == 1 else max(2 * _MOST_ROWS // len(one.blocks), 3)
@@ -342,10 +352,10 @@ def _options(one: Analysis) -> Part:
         f"All {one.level} intervals hold together and at all times: you may look as "
         "often as you like.",
     )
-    return Part(title, (), grids=tuple(grids), notes=tuple(notes))
+    return DocumentPart(title, (), grids=tuple(grids), notes=tuple(notes))
 
 
-def _shown_rows(one: Analysis, block: Block, most: int) -> list[int]:
+def _shown_rows(one: Analysis, block: ContextBlock, most: int) -> list[int]:
     rows = one.order(block)
     shown = rows[:most]
     if block.base >= 0 and block.base not in shown:
@@ -353,7 +363,9 @@ def _shown_rows(one: Analysis, block: Block, most: int) -> list[int]:
     return shown
 
 
-def _options_grid(one: Analysis, block: Block, most: int, free: dict[int, Evaluation]) -> Grid:
+def _options_grid(
+    one: Analysis, block: ContextBlock, most: int, free: dict[int, Evaluation]
+) -> TableOfCells:
     rows = _shown_rows(one, block, most)
     everything = one.asked_of[block.rows].sum()
     if one.is_duel:
@@ -377,18 +389,21 @@ def _options_grid(one: Analysis, block: Block, most: int, free: dict[int, Evalua
     table = []
     for i, row in enumerate(rows):
         cells = [_name_cell(one, block, row)]
-        cells.append(Cell(share(one.asked_of[row], everything)))
-        cells += [Cell(f"{round(one.asked_of[row]):,}"), Cell(f"{round(one.told_of[row]):,}")]
+        cells.append(TableCell(share(one.asked_of[row], everything)))
+        cells += [
+            TableCell(f"{round(one.asked_of[row]):,}"),
+            TableCell(f"{round(one.told_of[row]):,}"),
+        ]
         cells.append(_estimate_cell(one, amounts, row, axis))
         if compares:
             cells.append(_difference_cell(one, apart, block, row, [float(x[i]) for x in found]))
         if has_free:
             cells.append(_free_cell(amounts, free.get(row)))
         table.append(tuple(cells))
-    return Grid(tuple(head), tuple(table), block.name, frozenset((1, 2, 3)))
+    return TableOfCells(tuple(head), tuple(table), block.name, frozenset((1, 2, 3)))
 
 
-def _name_cell(one: Analysis, block: Block, row: int) -> Cell:
+def _name_cell(one: Analysis, block: ContextBlock, row: int) -> TableCell:
     said = []
     if row == block.best:
         said.append("best" if block.settled else "best so far")
@@ -396,7 +411,7 @@ def _name_cell(one: Analysis, block: Block, row: int) -> Cell:
         said.append("control")
     if not one.offered[row]:
         said.append("retired")
-    return Cell(one.name(row), ", ".join(said))
+    return TableCell(one.name(row), ", ".join(said))
 
 
 def _axis(one: Analysis, rows: Sequence[int]) -> tuple[float, float]:
@@ -411,35 +426,37 @@ def _axis(one: Analysis, rows: Sequence[int]) -> tuple[float, float]:
     return low, min(float(upper.max()), float(values.max()) + reach)
 
 
-def _estimate_cell(one: Analysis, amounts: Amounts, row: int, axis: tuple[float, float]) -> Cell:
+def _estimate_cell(
+    one: Analysis, amounts: Amounts, row: int, axis: tuple[float, float]
+) -> TableCell:
     value, low, high = (float(x[row]) for x in (one.values, one.lower, one.upper))
     if math.isnan(value):
-        return Cell("not known")
+        return TableCell("not known")
     if one.is_duel and high == low:
-        return Cell(amounts.value(value))
+        return TableCell(amounts.value(value))
     drawing = charts.interval(value, (low, high), axis)
-    return Cell(amounts.value(value), amounts.range(low, high), drawing)
+    return TableCell(amounts.value(value), amounts.range(low, high), drawing)
 
 
 def _difference_cell(
-    one: Analysis, amounts: Amounts, block: Block, row: int, found: Sequence[float]
-) -> Cell:
+    one: Analysis, amounts: Amounts, block: ContextBlock, row: int, found: Sequence[float]
+) -> TableCell:
     value, low, high = found
     if row == block.base:
-        return Cell(_NONE)
+        return TableCell(_NONE)
     if math.isnan(value) or math.isinf(high - low) or math.isnan(one.values[row]):
-        return Cell("not known")
+        return TableCell("not known")
     unit = " points" if one.amounts.rates else ""
     text = number(100.0 * value if one.amounts.rates else value, amounts.places, sign=True)
-    return Cell(text + unit, amounts.range(low, high, sign=True))
+    return TableCell(text + unit, amounts.range(low, high, sign=True))
 
 
-def _free_cell(amounts: Amounts, found: Evaluation | None) -> Cell:
+def _free_cell(amounts: Amounts, found: Evaluation | None) -> TableCell:
     if found is None or math.isnan(found.value):
-        return Cell("not known")
+        return TableCell("not known")
     if not math.isfinite(found.lower + found.upper):
-        return Cell(amounts.value(found.value), "interval not known yet")
-    return Cell(amounts.value(found.value), amounts.range(found.lower, found.upper))
+        return TableCell(amounts.value(found.value), "interval not known yet")
+    return TableCell(amounts.value(found.value), amounts.range(found.lower, found.upper))
 
 
 def _model_free(one: Analysis, most: int, notes: list[str]) -> dict[int, Evaluation]:
@@ -534,13 +551,13 @@ def _equal_split(one: Analysis) -> Array | None:
     return table
 
 
-def _earned(one: Analysis) -> Part:
+def _earned(one: Analysis) -> DocumentPart:
     title = "What it earned against an equal split"
     if one.is_stream or one.is_duel:
         what = "options that are new in every decision" if one.is_stream else "duels"
-        return Part(title, (f"Not defined for {what}.",))
+        return DocumentPart(title, (f"Not defined for {what}.",))
     if one.told == 0:
-        return Part(title, (f"Not known: no {one.options.told} has arrived.",))
+        return DocumentPart(title, (f"Not known: no {one.options.told} has arrived.",))
     equal = _equal_split(one)
     assert equal is not None
     usable = one.log if equal.ndim == 2 else None
@@ -549,7 +566,7 @@ def _earned(one: Analysis) -> Part:
         equal = equal[outcomes].mean(axis=0) if outcomes.any() else equal.mean(axis=0)
     found = earnings(one.view, usable, equal, one.delta, one.why_no_log)
     assert found is not None
-    return Part(title, _earned_in_words(one, found), notes=_earned_notes(one, found))
+    return DocumentPart(title, _earned_in_words(one, found), notes=_earned_notes(one, found))
 
 
 def _earned_in_words(one: Analysis, found: Earnings) -> tuple[str, ...]:
@@ -641,13 +658,13 @@ def _bins(seconds: Array) -> _Bins:
     return _Bins(word, starts, labels, index)
 
 
-def _traffic(one: Analysis) -> Part:
+def _traffic(one: Analysis) -> DocumentPart:
     title = "Traffic and rewards over time"
     frame = one.facts.decisions
     if frame is None:
-        return Part(title, (f"Not shown: {one.facts.why_none}.",))
+        return DocumentPart(title, (f"Not shown: {one.facts.why_none}.",))
     if len(frame) == 0:
-        return Part(title, ("There are no decisions yet.",))
+        return DocumentPart(title, ("There are no decisions yet.",))
     bins = _bins(_seconds(frame))
     n = len(bins.labels)
     made = np.bincount(bins.periods, minlength=n)
@@ -687,7 +704,7 @@ def _traffic(one: Analysis) -> Part:
     notes = ["Times are UTC. Rewards count at the time of their decision."]
     if n > _MOST_DATES:
         notes.append(f"The table has the last {_MOST_DATES} of {n:,} {bins.word}s.")
-    return Part(title, charts=tuple(drawn), grids=(grid,), notes=tuple(notes))
+    return DocumentPart(title, charts=tuple(drawn), grids=(grid,), notes=tuple(notes))
 
 
 def _shares(
@@ -731,7 +748,7 @@ def _days(
     mean: Array | None,
     shares: Array | None,
     legend: tuple[str, ...],
-) -> Grid:
+) -> TableOfCells:
     head = [f"{bins.word.capitalize()}", "Decisions", f"{one.options.told.capitalize()}s"]
     if mean is not None:
         head.append("Conversion rate" if one.amounts.rates else "Mean reward")
@@ -745,22 +762,24 @@ def _days(
         label = bins.labels[i]
         if bins.word == "minute":
             label = f"{days[i]} {label}"
-        cells = [Cell(label), Cell(f"{made[i]:,}"), Cell(f"{told[i]:,}")]
+        cells = [TableCell(label), TableCell(f"{made[i]:,}"), TableCell(f"{told[i]:,}")]
         if mean is not None:
-            cells.append(Cell(_NONE if math.isnan(mean[i]) else amounts.value(float(mean[i]))))
+            cells.append(TableCell(_NONE if math.isnan(mean[i]) else amounts.value(float(mean[i]))))
         if shares is not None:
             most = int(shares[i].argmax())
             cells.append(
-                Cell(legend[most], share(shares[i, most], 1.0)) if made[i] else Cell(_NONE)
+                TableCell(legend[most], share(shares[i, most], 1.0))
+                if made[i]
+                else TableCell(_NONE)
             )
         rows.append(tuple(cells))
-    return Grid(tuple(head), tuple(rows), numbers=frozenset((1, 2, 3)), compact=True)
+    return TableOfCells(tuple(head), tuple(rows), numbers=frozenset((1, 2, 3)), compact=True)
 
 
 # 6. Effects
 
 
-def _effects(one: Analysis) -> Part:
+def _effects(one: Analysis) -> DocumentPart:
     title = "Effects"
     view, options = one.view, one.options
     features = options.features
@@ -769,17 +788,17 @@ def _effects(one: Analysis) -> Part:
         and features.shape[0] == features.shape[1]
         and np.array_equal(features, np.eye(len(features)))
     ):
-        return Part(
+        return DocumentPart(
             title, ("The options share no features: their estimates are in the table above.",)
         )
     if one.is_duel and np.count_nonzero(features) <= 2 * len(features):
-        return Part(title, ("The options share no features: see the table above.",))
+        return DocumentPart(title, ("The options share no features: see the table above.",))
     if one.told == 0:
-        return Part(title, (f"Not known: no {options.told} has arrived.",))
+        return DocumentPart(title, (f"Not known: no {options.told} has arrived.",))
     try:
         found = view.effects(one.delta)
     except ValueError as error:
-        return Part(title, (f"Not known: {error}.",))
+        return DocumentPart(title, (f"Not known: {error}.",))
     kind, found, text = _in_units(one, found)
     rest = [effect for effect in found if effect.term != GRAND_MEAN]
     notes = []
@@ -801,22 +820,24 @@ def _effects(one: Analysis) -> Part:
     )
     rows = []
     for effect in rest:
-        cells = [Cell(effect.term)]
+        cells = [TableCell(effect.term)]
         if has_levels:
-            cells.append(Cell(effect.level))
+            cells.append(TableCell(effect.level))
         if effect not in known:
-            cells.append(Cell("not known"))
+            cells.append(TableCell("not known"))
         else:
             scale = 100.0 if amounts.rates else 1.0
             value = number(scale * effect.effect, amounts.places, True) + unit
             ends = amounts.range(effect.lower, effect.upper, sign=True)
             drawing = charts.interval(effect.effect, (effect.lower, effect.upper), axis)
-            cells.append(Cell(value, ends, drawing))
+            cells.append(TableCell(value, ends, drawing))
         rows.append(tuple(cells))
     first = "Factor" if has_levels else "Feature"
     effect_head = f"Effect, {one.level} interval"
     head = (first, "Level", effect_head) if has_levels else (first, effect_head)
-    return Part(title, grids=(Grid(head, tuple(rows)),) if rows else (), notes=tuple(notes))
+    return DocumentPart(
+        title, grids=(TableOfCells(head, tuple(rows)),) if rows else (), notes=tuple(notes)
+    )
 
 
 def _in_units(one: Analysis, found: list[Any]) -> tuple[str, list[Any], str]:
@@ -878,7 +899,7 @@ def _in_units(one: Analysis, found: list[Any]) -> tuple[str, list[Any], str]:
 # 7. to 9.
 
 
-def _checks(one: Analysis) -> Part:
+def _checks(one: Analysis) -> DocumentPart:
     words = {True: "passed", False: "failed", None: "not made"}
     ordered = sorted(one.view.checks, key=lambda c: (c.passed is not False, c.passed is None))
     marks = tuple((words[c.passed], f"{c.name.capitalize()}: {c.sentence}") for c in ordered)
@@ -891,10 +912,10 @@ def _checks(one: Analysis) -> Part:
     else:
         first = f"{failed} of {made} checks failed."
     note = "While nothing is wrong, the probability that any check ever fails is at most 1 %."
-    return Part("Checks", (first,), marks=marks, notes=(note,))
+    return DocumentPart("Checks", (first,), marks=marks, notes=(note,))
 
 
-def _missing(one: Analysis) -> Part:
+def _missing(one: Analysis) -> DocumentPart:
     status, window = one.facts.status, one.facts.window
     told = one.options.told
     rows = [
@@ -905,7 +926,9 @@ def _missing(one: Analysis) -> Part:
         ("Expired: the window closed without one", status.expired),
         ("Refused, because the window was over", status.late),
     ]
-    cells = tuple((Cell(name), Cell(f"{n:,}")) for name, n in rows if n or name.endswith("told"))
+    cells = tuple(
+        (TableCell(name), TableCell(f"{n:,}")) for name, n in rows if n or name.endswith("told")
+    )
     if window.seconds is None and window.rounds is None:
         text = f"There is no window: a {told} may come at any time."
         if told == "outcome":
@@ -931,11 +954,11 @@ def _missing(one: Analysis) -> Part:
             f"Decisions without a {told} are left out of all estimates, as if whether it is "
             f"missing did not depend on it: {lost:,} of {one.asked:,} ({share(lost, one.asked)}).",
         )
-    grid = Grid(("", ""), cells, numbers=frozenset((1,)))
-    return Part(f"Missing {told}s", (text,), grids=(grid,), notes=notes)
+    grid = TableOfCells(("", ""), cells, numbers=frozenset((1,)))
+    return DocumentPart(f"Missing {told}s", (text,), grids=(grid,), notes=notes)
 
 
-def _method(one: Analysis) -> Part:
+def _method(one: Analysis) -> DocumentPart:
     view, facts = one.view, one.facts
     likelihood = view.likelihood
     if one.is_stream:
@@ -980,7 +1003,7 @@ def _method(one: Analysis) -> Part:
     texts = [statistic, assumption]
     if one.log is not None:
         texts.append(free)
-    return Part("Method", notes=(*texts, settings, pages))
+    return DocumentPart("Method", notes=(*texts, settings, pages))
 
 
 def _evidence(one: Analysis) -> str:

@@ -39,7 +39,7 @@ from sightline.sessions.history import (
     MEAN,
     MISSING,
     SQUARES,
-    Blocks,
+    BlockStatistics,
 )
 from sightline.sessions.options import Options
 
@@ -76,7 +76,7 @@ class Data:
     # Shape (k,): noise levels of the options; None if unknown.
     noise: Array | None
     weights: Array  # shape (k,): largest noise level over that of each option
-    blocks: Blocks
+    blocks: BlockStatistics
     most: int  # blocks that the table can have
     waits: bool  # whether rewards wait until their window closes
     unanswered: Array  # shape (k,): old decisions without a reward
@@ -308,7 +308,7 @@ def _changed(
     )
 
 
-def date_of_block(blocks: Blocks, row: int) -> str:
+def date_of_block(blocks: BlockStatistics, row: int) -> str:
     """Date of the first decision of a block, in UTC; with the time in a short history."""
     known = blocks.made[np.isfinite(blocks.made[:, 0])]
     later = blocks.made[row:, 0]

@@ -49,7 +49,7 @@ MOST_OPTIONS = 4096
 _WAITING = 256
 
 
-class Blocks(NamedTuple):
+class BlockStatistics(NamedTuple):
     """Statistics of all blocks; see the table above.  Arrays are never changed in place."""
 
     length: int
@@ -93,9 +93,9 @@ def merged(first: Array, second: Array) -> Array:
     return found
 
 
-def empty(k: int) -> Blocks:
+def empty(k: int) -> BlockStatistics:
     """Make blocks of a session without decisions."""
-    return Blocks(
+    return BlockStatistics(
         FIRST_LENGTH,
         0,
         0,
@@ -112,7 +112,7 @@ class _Draft:
     Cells that change are lists of numbers, which the interpreter changes faster than an array.
     """
 
-    def __init__(self, blocks: Blocks, most: int) -> None:
+    def __init__(self, blocks: BlockStatistics, most: int) -> None:
         self.most, self.length = most, blocks.length
         self.cells = blocks.cells
         self.made, self.delays = blocks.made.tolist(), blocks.delays.tolist()
@@ -168,7 +168,7 @@ def _pooled(one: list[float], two: list[float]) -> list[float]:
     return [n + m, one[1] + apart * share, one[2] + two[2] + apart * apart * n * share]
 
 
-def added(blocks: Blocks, closings: Sequence[Closing], most: int) -> Blocks:
+def added(blocks: BlockStatistics, closings: Sequence[Closing], most: int) -> BlockStatistics:
     """Add closed decisions in their order.
 
     One loop without calls: it takes part in the time of every ``tell``.
@@ -222,7 +222,7 @@ def added(blocks: Blocks, closings: Sequence[Closing], most: int) -> Blocks:
     )
 
 
-class History:
+class BlockHistory:
     """Blocks of a session, and closed decisions that are not in them yet."""
 
     def __init__(self, k: int) -> None:
@@ -249,7 +249,7 @@ class History:
         if len(self._drawn) > _WAITING:
             self.blocks()
 
-    def blocks(self) -> Blocks:
+    def blocks(self) -> BlockStatistics:
         """Statistics of all closed decisions."""
         found = self._blocks
         new = [one for number, one in self._closed.items() if number >= found.processed]
@@ -264,9 +264,9 @@ class History:
             self._drawn.clear()
         return found
 
-    def with_options(self, k: int) -> History:
+    def with_options(self, k: int) -> BlockHistory:
         """Copy for k options, the first of which are those of this one."""
-        found = History(k)
+        found = BlockHistory(k)
         blocks = self.blocks()
         width = found._blocks.cells.shape[1]
         if width < k or blocks.cells.shape[1] == 0:
@@ -282,7 +282,9 @@ class History:
         )
         return found
 
-    def amended(self, arm: int, round_: int, was: float, now: float, exact: ExactSums) -> History:
+    def amended(
+        self, arm: int, round_: int, was: float, now: float, exact: ExactSums
+    ) -> BlockHistory:
         """Copy with another reward of a decision of a round.
 
         ``exact`` are the sums of all rewards of the option after the amendment.  The cell of the
@@ -290,7 +292,7 @@ class History:
         of all others.  A smallest or largest reward that was amended is replaced by the most that
         is known of the others.
         """
-        found = History(0)
+        found = BlockHistory(0)
         found.most = self.most
         found._blocks = blocks = self.blocks()
         row = (round_ - 1) // blocks.length
@@ -345,7 +347,7 @@ class History:
         width = self._blocks.cells.shape[1]
         most = integer("most", described["most"], at_least=LEAST_BLOCKS, at_most=MOST_BLOCKS)
         length = integer("length", described["length"], at_least=FIRST_LENGTH)
-        found = Blocks(
+        found = BlockStatistics(
             length,
             integer("processed", described["processed"], at_least=closed, at_most=closed),
             integer("drawn", described["drawn"], at_least=0),
@@ -353,7 +355,7 @@ class History:
         )
         b = len(found.cells)
         shapes = ((b, width, 6), (b, 2), (b, 3), (3, width))
-        for name, array, shape in zip(Blocks._fields[3:], found[3:], shapes, strict=True):
+        for name, array, shape in zip(BlockStatistics._fields[3:], found[3:], shapes, strict=True):
             if array.shape != shape or array.dtype != np.float64:
                 raise ValueError(f"its array history.{name} does not fit its options")
         if b > most:
@@ -367,7 +369,7 @@ class History:
         self.most, self._blocks = most, found
 
 
-def _with_draws(blocks: Blocks, draws: dict[int, tuple[int, Array]]) -> Blocks:
+def _with_draws(blocks: BlockStatistics, draws: dict[int, tuple[int, Array]]) -> BlockStatistics:
     traffic = blocks.traffic.copy()
     for arm, row in draws.values():  # one by one: their order is part of the result
         traffic[0] += row > 0.0

@@ -46,7 +46,7 @@ from sightline.jit import callable_for, interpreted, parts_of
 from sightline.policies.base import Policy, ScheduledExploration, cancel, readapt, started
 from sightline.policies.stakes import OpenDecisions
 from sightline.sessions.decisions import ExactSums, RewardSums, Told
-from sightline.sessions.history import History
+from sightline.sessions.history import BlockHistory
 from sightline.sessions.kernels import Counters
 from sightline.sessions.options import Options
 from sightline.sessions.rewards import GIVEN, Units, augmented
@@ -59,7 +59,7 @@ class OptionTable(NamedTuple):
     """Options of a session, and everything that has one entry per option."""
 
     options: Options  # all options, including retired ones
-    history: History  # closed decisions by block of rounds
+    history: BlockHistory  # closed decisions by block of rounds
     retired: frozenset[int]  # rows of retired options
     noise_std: Any  # noise level of all options, or of each
     # Shape (k, p): factors of the outcomes for the policy, so that all have the same noise.
@@ -116,7 +116,7 @@ def first_table(
     model = dataclasses.replace(model, intercept=units.intercept != 0.0)
     return OptionTable(
         options,
-        History(0 if options.stream else len(options)),
+        BlockHistory(0 if options.stream else len(options)),
         frozenset(),
         levels,
         weights,

@@ -47,7 +47,7 @@ from sightline.sessions.effects import (
     whiten,
 )
 from sightline.sessions.estimates import Estimates
-from sightline.sessions.history import Blocks
+from sightline.sessions.history import BlockStatistics
 from sightline.sessions.journal import Event
 from sightline.sessions.options import Options
 from sightline.sessions.rewards import Scale, augmented, constant_in
@@ -106,7 +106,7 @@ class SessionView:
     likelihood: Likelihood | None = None
     # Types of the recorded attributes of decisions, by name.
     attributes: Mapping[str, str] = field(default_factory=dict)
-    blocks: Blocks | None = None  # closed decisions by block of rounds
+    blocks: BlockStatistics | None = None  # closed decisions by block of rounds
     most_blocks: int = 0  # blocks that this can have
     waits: bool = False  # whether rewards wait until their window closes
     # Shape (k,): decisions of the first half of all rounds that are still open, where nothing
