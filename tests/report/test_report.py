@@ -269,7 +269,7 @@ def test_an_equal_split_earns_exactly_what_it_earns(tmp_path: Path) -> None:
 
 
 def test_earnings_use_the_options_that_were_on_offer(tmp_path: Path) -> None:
-    """A retired option is no part of the split afterwards."""
+    """A retired option is not part of the split afterwards."""
     rates = {"a": 0.2, "b": 0.8, "c": 0.5}
     with clicks(tmp_path / "x.db", rates, 100, min_probability=0.2) as session:
         session.retire("c")

@@ -165,7 +165,7 @@ def _violated(found: Array) -> Ints:
 def _repaired(cuts: Array, shares: Array) -> Array:
     """Satisfy rows whose right-hand side is below the tolerance of the solver.
 
-    They need very little of an arm that is no part of the solution.
+    They need very little of an arm outside the solution.
     """
     for _ in range(cuts.shape[1]):
         row = cuts[int((cuts @ shares).argmin())]

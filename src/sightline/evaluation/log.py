@@ -210,7 +210,7 @@ def _vw_row(line: dict[str, Any], where: str) -> dict[str, Any]:
             "c": line.get("c"),
         }
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{where} is no decision of Vowpal Wabbit: {error!r}") from None
+        raise ValueError(f"{where} is not a decision of Vowpal Wabbit: {error!r}") from None
 
 
 def read_open_bandit(path: str | os.PathLike[str]) -> pd.DataFrame:
