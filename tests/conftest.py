@@ -31,7 +31,7 @@ COMPILED_ONLY = ("tests/attacks/", "tests/experiments/")
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse tests that would never run; begin with those that take longest."""
-    if not config.option.file_or_dir:  # all tests were collected
+    if not (config.option.file_or_dir or config.option.ignore):  # all tests were collected
         names = [item.nodeid for item in items]
         for pattern in PATTERNS:
             if not any(name.startswith(pattern) for name in names):
