@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, NamedTuple, cast
 
 from sightline.bounds.asymptotic import lower_bound
+from sightline.core.clock import log_round
 from sightline.core.likelihood import Bernoulli, Gaussian, Likelihood, Poisson
 from sightline.experiments.executors import cores, follow_parent
 from sightline.jit import ORIGINS, NotKeptError, native, only_kept
@@ -106,8 +107,8 @@ def _simulate(problem: Problem, policy: Policy) -> None:
 
 def _watch(policy: Policy) -> None:
     problem = end_of_optimism()
-    for _ in itertools.islice(walk(problem, started(policy, problem.model), 0), 2):
-        pass
+    for step in itertools.islice(walk(problem, started(policy, problem.model), 0), 2):
+        log_round(step.clock)
     information_gains(problem, ["halfspace"], 2, driver=cast(IDS, policy))
 
 
