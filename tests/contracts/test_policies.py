@@ -174,7 +174,7 @@ def test_stated_probabilities_are_those_of_the_draws(policy: sl.extend.Policy) -
         update(state, clock_at(t), arm, problem.means[arm] + 0.3 * noise.standard_normal())
     if math.isnan(choose(state, clock_at(8), ALL_ARMS, decisions).probability):
         pytest.skip("this policy does not state probabilities")
-    draws = [choose(state, clock_at(8), ALL_ARMS, decisions) for _ in range(600)]
+    draws = [choose(state, clock_at(8), ALL_ARMS, decisions) for _ in range(4000)]
     for arm in {draw.arm for draw in draws}:
         stated = {draw.probability for draw in draws if draw.arm == arm}
         frequency = np.mean([draw.arm == arm for draw in draws])

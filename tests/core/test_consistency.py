@@ -104,12 +104,12 @@ def test_every_session_is_consistent(policy: sl.extend.Policy) -> None:
     rng = np.random.default_rng(1)
     plane = rng.standard_normal((5, 2))
     flat = np.hstack([plane, plane[:, :1]])  # arms that do not span
-    for actions, noise, late in (
-        (plane, 0.3, 0),
-        (plane, [0.3, 0.1, 0.2, 0.5, 0.4], 7),
-        (flat, 1.0, 7),
-        (1e6 * plane, 1e-3, 0),
-        (np.vstack([plane, plane]), 0.3, 7),
+    for actions, noise in (
+        (plane, 0.3),
+        (plane, [0.3, 0.1, 0.2, 0.5, 0.4]),
+        (flat, 1.0),
+        (1e6 * plane, 1e-3),
+        (np.vstack([plane, plane]), 0.3),
     ):
         if getattr(policy, "parameter_set", None) is not None and np.shape(actions)[1] != 2:
             continue
@@ -117,7 +117,8 @@ def test_every_session_is_consistent(policy: sl.extend.Policy) -> None:
             continue
         if isinstance(policy, sl.OFUGLB) and np.ndim(noise):
             continue  # it knows one noise level only
-        check_consistency(played(policy, actions, noise, 30, late)._live.state)
+        for late in (0, 7):
+            check_consistency(played(policy, actions, noise, 30, late)._live.state)
 
 
 @without_compilation

@@ -462,7 +462,7 @@ def test_every_kind_of_reward_is_drawn_from_the_first_round_on(
             session = stack.enter_context(sl.Session.open(journal, options, policy, **arguments))
         else:
             session = sl.Session(options, policy, **arguments)
-        for rounds in (0, 3, 30):
+        for rounds in (0, 1, 3, 30):
             while session.status().round <= rounds:
                 session.tell(session.ask(), int(rng.random() < 0.3))
             figure = session.plot(path if rounds == 3 else None)
